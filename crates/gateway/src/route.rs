@@ -30,7 +30,7 @@ pub(crate) async fn carry(
     match route {
         Route::Server(_) => server::carry(order, side).await,
         Route::Own => own::carry(&order, side.case),
-        Route::Command => command::carry(&order, side.case).await,
+        Route::Command => command::carry(&order, side).await,
         Route::Volume => volume::carry(order, side.case).await,
         Route::Execution(execution) => execution::carry(execution, &order, side).await,
     }

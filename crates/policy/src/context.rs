@@ -147,6 +147,8 @@ pub struct Ceilings {
     pub max_timeout_ceiling_secs: u64,
     pub max_output_bytes: u64,
     pub max_concurrent_per_execution: u32,
+    /// How much the workspace of one caller may hold.
+    pub workspace_bytes: u64,
     pub subcommand_allowlist: Option<Subcommands>,
     /// Variables that no command is given.
     pub env_denylist: Vec<String>,
@@ -163,6 +165,7 @@ impl Default for Ceilings {
             max_timeout_ceiling_secs: 300,
             max_output_bytes: 512 << 10,
             max_concurrent_per_execution: 1,
+            workspace_bytes: 2 << 30,
             subcommand_allowlist: None,
             env_denylist: Vec::new(),
             disabled: Vec::new(),

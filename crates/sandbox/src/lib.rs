@@ -32,6 +32,7 @@ pub mod jailer;
 pub mod shared;
 pub mod spawn;
 
+mod disk;
 mod keeper;
 mod mark;
 mod orphans;
@@ -39,6 +40,7 @@ mod registry;
 mod sys;
 
 pub use child::Child;
+pub use disk::disk_use;
 pub use orphans::{become_subreaper, reap_orphans};
 pub use registry::kill_all;
 pub use spawn::{Command, SpawnError, Spawned};

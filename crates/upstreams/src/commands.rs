@@ -1,13 +1,17 @@
 //! Running commands of agents: each in a jail of its own, in its caller's workspace, within time, output and number.
 //!
-//! **Invariant: a command leaves nothing running and reaches nothing but its workspace.** Tests
-//! `commands_run_in_the_workspace_and_nowhere_else`, `a_command_ends_with_its_time`.
+//! **Invariant: a command leaves nothing running and reaches nothing but its workspace.** Whoever stops waiting for it ends it. Tests
+//! `commands_run_in_the_workspace_and_nowhere_else`, `a_command_ends_with_its_time`,
+//! `whoever_ends_a_command_ends_its_program_too`.
 
+mod attend;
 mod output;
+mod room;
+mod workspace;
 
 use std::{
     collections::BTreeMap,
-    os::{fd::OwnedFd, unix::process::ExitStatusExt as _},
+    os::unix::process::ExitStatusExt as _,
     path::{Component, Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
@@ -16,25 +20,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-use sandbox::{
-    Child, SpawnError, Spawned,
-    jailer::{CommandLine, Rung, WORKSPACE},
-};
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::unix::pipe,
-    sync::{Notify, Semaphore},
-};
+use sandbox::jailer::{CommandLine, WORKSPACE};
+use tokio::sync::{Notify, Semaphore};
 
 use crate::upstream::Hub;
-use output::{Stream, Tail};
+use attend::{NotStarted, attend, start};
+use output::Stream;
+use room::Rooms;
+
+pub use workspace::{Directory, Workspace};
 
 /// How long a command may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
-/// A command that prints this many times what is kept of it is ended.
-const FLOOD: u64 = 64;
-/// And one that prints this much in any case.
-const MOST_PRINTED: u64 = 256 << 20;
+/// The kernel takes no longer text among the arguments of a program, and none with a zero byte in it.
+const LONGEST_TEXT: usize = (128 << 10) - 1;
+/// Less than the kernel takes in all.
+const MOST_TEXT: usize = 1 << 20;
 
 /// Where commands find what they work on.
 #[derive(Debug, Clone)]
@@ -57,6 +58,52 @@ pub struct CommandAsk {
     pub time: Duration,
     /// How much of what it prints is kept.
     pub output_bytes: usize,
+    /// How much its caller's workspace may hold.
+    pub workspace_bytes: u64,
+}
+
+impl CommandAsk {
+    /// Whether this can be run at all, whatever the workspace has in it.
+    ///
+    /// # Errors
+    /// [`NotRan::Asked`] says what whoever asked got wrong.
+    pub fn check(&self) -> Result<(), NotRan> {
+        let wrong = |what: String| Err(NotRan::Asked(what));
+        let is_path = self.command.contains('/');
+        let command = Path::new(&self.command);
+        let is_inside = command.starts_with(WORKSPACE) || command.is_relative();
+        if is_path && !(is_inside && is_plain(command)) {
+            return wrong(format!(
+                "`command` must be a name, or a path inside {WORKSPACE}"
+            ));
+        }
+        let directory = self.directory();
+        if !directory.starts_with(WORKSPACE) || !is_plain(&directory) {
+            return wrong(format!("`cwd` must be inside {WORKSPACE}"));
+        }
+        let texts = [("command", &self.command)]
+            .into_iter()
+            .chain(self.directory.iter().map(|text| ("cwd", text)))
+            .chain(self.args.iter().map(|text| ("args", text)));
+        let mut sum = 0_usize;
+        for (name, text) in texts {
+            if text.contains('\0') {
+                return wrong(format!("`{name}` must not hold a zero byte"));
+            }
+            sum = sum.saturating_add(text.len() + 1);
+            if text.len() > LONGEST_TEXT || sum > MOST_TEXT {
+                return wrong(format!(
+                    "`{name}` is too long: a text has at most {LONGEST_TEXT} bytes, all together {MOST_TEXT}; `stdin` takes more"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where it runs, as it sees it.
+    fn directory(&self) -> PathBuf {
+        Path::new(WORKSPACE).join(self.directory.as_deref().unwrap_or_default())
+    }
 }
 
 /// How a command ended.
@@ -71,6 +118,8 @@ pub struct Ran {
     pub is_truncated: bool,
     /// Whether it printed what is no text.
     pub is_lossy: bool,
+    /// How much its workspace held when it began, where that was too much: it could write nothing then.
+    pub was_full: Option<u64>,
     pub took: Duration,
 }
 
@@ -88,6 +137,11 @@ pub enum NotRan {
     },
     /// An operator ended it.
     Ended,
+    /// Its workspace held more than it may, and it was ended.
+    Full {
+        held: u64,
+        most: u64,
+    },
 }
 
 /// A command that runs now, for operators.
@@ -105,7 +159,8 @@ pub struct RunningCommand {
 #[derive(Debug)]
 pub struct Commands {
     settings: CommandSettings,
-    places: Semaphore,
+    places: Arc<Semaphore>,
+    rooms: Rooms,
     running: Mutex<BTreeMap<u64, RunningCommand>>,
     next: AtomicU64,
     raising: Arc<Mutex<()>>,
@@ -118,7 +173,8 @@ impl Commands {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self {
             settings,
-            places: Semaphore::new(cores * 2),
+            places: Arc::new(Semaphore::new(cores * 2)),
+            rooms: Rooms::default(),
             running: Mutex::default(),
             next: AtomicU64::new(1),
             raising: Arc::default(),
@@ -146,6 +202,7 @@ impl Commands {
             files: files.canonicalize()?,
             mark: place.join("mark"),
             raising: Arc::clone(&self.raising),
+            room: self.rooms.of(&place),
         })
     }
 
@@ -167,20 +224,28 @@ impl Commands {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a command to its end, in this directory. Waiting for a place counts against its time.
+    /// Runs a command to its end, in this directory. Waiting for a place and building its jail count against its time. Whoever drops the future ends the command.
     ///
     /// # Errors
     /// If it was not started, or was ended before its end.
-    pub async fn run(&self, hub: &Arc<Hub>, files: &Path, ask: CommandAsk) -> Result<Ran, NotRan> {
+    pub async fn run(
+        &self,
+        hub: &Arc<Hub>,
+        directory: Directory<'_>,
+        ask: CommandAsk,
+    ) -> Result<Ran, NotRan> {
         let begun = Instant::now();
-        let line = self.line(files, &ask)?;
-        let place = tokio::time::timeout(ask.time, self.places.acquire()).await;
-        let Ok(Ok(_place)) = place else {
-            return Err(NotRan::TimedOut(ask.time));
+        let line = self.line(directory.files, &ask)?;
+        let deadline = tokio::time::Instant::now() + ask.time;
+        let starting = self.start(hub, directory, line, ask.workspace_bytes);
+        let started = match tokio::time::timeout_at(deadline, starting).await {
+            Ok(started) => started,
+            Err(_) => return Err(NotRan::TimedOut(ask.time)),
         };
-        let spawned = match start(hub, line).await {
-            Ok(spawned) => spawned,
+        let (mut kept, pipes, was_full) = match started {
+            Ok(started) => started,
             Err(NotStarted::Broken(why)) => return Err(NotRan::NotStarted(why)),
+            Err(NotStarted::Asked(why)) => return Err(NotRan::Asked(why)),
             Err(NotStarted::NotExecuted(why)) => {
                 return Ok(Ran {
                     stdout: String::new(),
@@ -191,19 +256,37 @@ impl Commands {
                     stderr_bytes: 0,
                     is_truncated: false,
                     is_lossy: false,
+                    was_full: None,
                     took: begun.elapsed(),
                 });
             }
         };
         let stop = Arc::new(Notify::new());
-        let running = self.enter(&ask, &spawned.child, &stop);
-        let left = ask.time.saturating_sub(begun.elapsed());
+        let running = self.enter(&ask, kept.pid(), &stop);
+        let most = ask.workspace_bytes.max(was_full.unwrap_or_default());
         let ended = tokio::select! {
-            ended = attend(spawned, ask.input, ask.output_bytes, left) => ended,
+            ended = tokio::time::timeout_at(deadline, attend(&mut kept, pipes, ask.input, ask.output_bytes)) => {
+                ended.unwrap_or(Err(NotRan::TimedOut(ask.time)))
+            }
             () = stop.notified() => Err(NotRan::Ended),
+            held = directory.overflows(most) => Err(NotRan::Full { held, most }),
+        };
+        let (tail, status) = match ended {
+            Ok(ended) => ended,
+            Err(why) => {
+                let grace = match why {
+                    NotRan::TimedOut(_) => GRACE,
+                    _ => Duration::ZERO,
+                };
+                // Whoever is told that it was ended can rely on it.
+                kept.end(grace).await;
+                drop(running);
+                directory.measure_soon();
+                return Err(why);
+            }
         };
         drop(running);
-        let (tail, status) = ended?;
+        directory.measure_soon();
         let signal = status.signal();
         let (stdout, stderr) = (tail.text(Stream::Out), tail.text(Stream::Err));
         Ok(Ran {
@@ -219,35 +302,45 @@ impl Commands {
             stdout_bytes: tail.printed(Stream::Out),
             stderr_bytes: tail.printed(Stream::Err),
             is_truncated: tail.is_cut(),
+            was_full,
             took: begun.elapsed(),
         })
     }
 
+    /// Starts a command when there is a place for it. In a workspace that is full it can delete and not write.
+    async fn start(
+        &self,
+        hub: &Arc<Hub>,
+        directory: Directory<'_>,
+        mut line: CommandLine,
+        most: u64,
+    ) -> Result<(attend::Kept, attend::Pipes, Option<u64>), NotStarted> {
+        let place = Arc::clone(&self.places)
+            .acquire_owned()
+            .await
+            .map_err(|error| NotStarted::Broken(error.to_string()))?;
+        let held = directory.held().await;
+        let was_full = (held > most).then_some(held);
+        line.may_write = was_full.is_none();
+        let (kept, pipes) = start(hub, line, place).await?;
+        Ok((kept, pipes, was_full))
+    }
+
     fn line(&self, files: &Path, ask: &CommandAsk) -> Result<CommandLine, NotRan> {
-        let is_path = ask.command.contains('/');
-        let is_inside =
-            Path::new(&ask.command).starts_with(WORKSPACE) || Path::new(&ask.command).is_relative();
-        if is_path && !(is_inside && is_plain(&ask.command)) {
-            return Err(NotRan::Asked(format!(
-                "`command` must be a name, or a path inside {WORKSPACE}"
-            )));
-        }
-        let directory = Path::new(WORKSPACE).join(ask.directory.as_deref().unwrap_or_default());
-        if !directory.starts_with(WORKSPACE) || !is_plain(&directory) {
-            return Err(NotRan::Asked(format!("`cwd` must be inside {WORKSPACE}")));
-        }
+        ask.check()?;
         Ok(CommandLine {
             command: ask.command.clone().into(),
             args: ask.args.iter().map(Into::into).collect(),
             env: Vec::new(),
-            directory,
+            directory: ask.directory(),
             workspace: files.to_owned(),
             tools: self.settings.tools.clone(),
             time: ask.time,
+            may_write: true,
         })
     }
 
-    fn enter<'a>(&'a self, ask: &CommandAsk, child: &Child, stop: &Arc<Notify>) -> Entered<'a> {
+    fn enter<'a>(&'a self, ask: &CommandAsk, pid: u32, stop: &Arc<Notify>) -> Entered<'a> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let shown: Vec<&str> = std::iter::once(ask.command.as_str())
             .chain(ask.args.iter().map(String::as_str))
@@ -259,7 +352,7 @@ impl Commands {
                 .chars()
                 .take(200)
                 .collect(),
-            pid: child.pid(),
+            pid,
             since: Instant::now(),
             stop: Arc::clone(stop),
         };
@@ -290,253 +383,9 @@ fn is_plain(path: impl AsRef<Path>) -> bool {
 /// A command that could not be executed, which is a result as much as one that failed.
 const NOT_EXECUTED: i64 = -1;
 
-async fn start(hub: &Arc<Hub>, line: CommandLine) -> Result<Spawned, NotStarted> {
-    let hub = Arc::clone(hub);
-    let started = tokio::task::spawn_blocking(move || {
-        let jailing = hub.jailing();
-        if jailing.probe().rung() != Some(Rung::Namespaces) {
-            let why = jailing.probe().repair().unwrap_or_default();
-            return Err(NotStarted::Broken(format!(
-                "commands need namespaces: {why}"
-            )));
-        }
-        match line.jail().start(&jailing.jailer()) {
-            Ok(jailed) => Ok(jailed.spawned),
-            Err(
-                error @ (SpawnError::NotOnPath { .. }
-                | SpawnError::NoSuchFile { .. }
-                | SpawnError::NoInterpreter { .. }
-                | SpawnError::NotExecutable { .. }),
-            ) => Err(NotStarted::NotExecuted(error.to_string())),
-            Err(error) => Err(NotStarted::Broken(error.to_string())),
-        }
-    })
-    .await;
-    started.unwrap_or_else(|error| Err(NotStarted::Broken(error.to_string())))
-}
-
-/// Why a command does not run.
-enum NotStarted {
-    /// There is no such program in the jail; whoever asked is told.
-    NotExecuted(String),
-    /// Something of ours.
-    Broken(String),
-}
-
-/// Feeds and drains a command until it ends, or its time does.
-async fn attend(
-    spawned: Spawned,
-    input: Vec<u8>,
-    output_bytes: usize,
-    time: Duration,
-) -> Result<(Tail, std::process::ExitStatus), NotRan> {
-    let Spawned {
-        child,
-        stdin,
-        stdout,
-        stderr,
-    } = spawned;
-    let tail = Mutex::new(Tail::new(output_bytes));
-    let not_started = |error: std::io::Error| NotRan::NotStarted(error.to_string());
-    tokio::spawn(feed(stdin, input));
-    let deadline = Instant::now() + time;
-    let most = MOST_PRINTED.min(FLOOD.saturating_mul(output_bytes as u64));
-    let drained = {
-        let out = drain(stdout, Stream::Out, &tail, most);
-        let err = drain(stderr, Stream::Err, &tail, most);
-        tokio::time::timeout(time, async { tokio::try_join!(out, err) }).await
-    };
-    match drained {
-        Ok(Ok(_)) => {}
-        Ok(Err(printed)) => {
-            end(child, Duration::ZERO).await;
-            return Err(NotRan::Flooded { printed });
-        }
-        Err(_) => {
-            end(child, GRACE).await;
-            return Err(NotRan::TimedOut(time));
-        }
-    }
-    let left = deadline.saturating_duration_since(Instant::now());
-    let waited = tokio::task::spawn_blocking(move || {
-        let mut child = child;
-        let ended = child.wait_timeout(left);
-        (child, ended)
-    })
-    .await;
-    let (child, ended) = waited.map_err(|error| NotRan::NotStarted(error.to_string()))?;
-    match ended.map_err(not_started)? {
-        Some(status) => Ok((
-            tail.into_inner().unwrap_or_else(PoisonError::into_inner),
-            status,
-        )),
-        None => {
-            end(child, GRACE).await;
-            Err(NotRan::TimedOut(time))
-        }
-    }
-}
-
-async fn end(child: Child, grace: Duration) {
-    // Nobody is left to tell; what the kernel holds on to is reaped later.
-    let _ = tokio::task::spawn_blocking(move || child.terminate(grace)).await;
-}
-
-async fn feed(stdin: OwnedFd, input: Vec<u8>) {
-    if let Ok(mut pipe) = pipe::Sender::from_owned_fd(stdin) {
-        // A command need not read what it is given.
-        let _ = pipe.write_all(&input).await;
-    }
-}
-
-/// Reads a stream to its end; `Err` with how much was printed once that is too much.
-async fn drain(stream: OwnedFd, which: Stream, tail: &Mutex<Tail>, most: u64) -> Result<(), u64> {
-    let Ok(mut pipe) = pipe::Receiver::from_owned_fd(stream) else {
-        return Ok(());
-    };
-    let mut buffer = vec![0; 64 << 10];
-    while let Ok(read @ 1..) = pipe.read(&mut buffer).await {
-        let printed = {
-            let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
-            tail.push(which, buffer.get(..read).unwrap_or_default());
-            tail.printed(Stream::Out) + tail.printed(Stream::Err)
-        };
-        if printed > most {
-            return Err(printed);
-        }
-    }
-    Ok(())
-}
-
-/// What belongs to one caller, and what the files in it carry.
-///
-/// **Invariant: what a workspace carries never falls.** A rise reads, joins and writes under one lock, so that of two commands which begin
-/// at once neither takes back what the other wrote down. Tests `of_many_rises_at_once_none_is_lost`,
-/// `what_a_workspace_carries_only_rises_and_outlives_the_process`.
-#[derive(Debug, Clone)]
-pub struct Workspace {
-    files: PathBuf,
-    mark: PathBuf,
-    /// One for all workspaces: they rise seldom.
-    raising: Arc<Mutex<()>>,
-}
-
-impl Workspace {
-    /// Where the files are.
-    #[must_use]
-    pub fn files(&self) -> &Path {
-        &self.files
-    }
-
-    /// Raises what the files carry to at least this, on the disk, before a command that carries it can write one. Returns what they carry.
-    ///
-    /// # Errors
-    /// If it cannot be written down.
-    pub async fn raise(&self, mark: vocab::Mark) -> std::io::Result<vocab::Mark> {
-        // It waits for the disk, and no other call waits with it.
-        let own = self.clone();
-        tokio::task::spawn_blocking(move || own.raise_now(mark))
-            .await
-            .map_err(std::io::Error::other)?
-    }
-
-    fn raise_now(&self, mark: vocab::Mark) -> std::io::Result<vocab::Mark> {
-        let _one_at_a_time = self.raising.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = self.carried()?;
-        let raised = before.join(mark);
-        if raised != before || !self.mark.exists() {
-            let new = self.mark.with_extension("new");
-            std::fs::write(&new, [b'0' + raised.pack()])?;
-            std::fs::File::open(&new)?.sync_all()?;
-            std::fs::rename(&new, &self.mark)?;
-            if let Some(directory) = self.mark.parent() {
-                std::fs::File::open(directory)?.sync_all()?;
-            }
-        }
-        Ok(raised)
-    }
-
-    /// What its files carry. A record that cannot be read carries the most there is.
-    fn carried(&self) -> std::io::Result<vocab::Mark> {
-        match std::fs::read(&self.mark) {
-            Ok(text) => Ok(text
-                .first()
-                .and_then(|byte| byte.checked_sub(b'0'))
-                .filter(|byte| *byte < 8)
-                .map_or_else(|| vocab::Mark::unpack(0b111), vocab::Mark::unpack)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                Ok(vocab::Mark::default())
-            }
-            Err(error) => Err(error),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vocab::{Integrity, Level, Mark};
-
-    #[test]
-    fn what_a_workspace_carries_only_rises_and_outlives_the_process() {
-        let place = tempfile::tempdir().unwrap();
-        let commands = || {
-            Commands::new(CommandSettings {
-                workspaces: place.path().to_owned(),
-                tools: Vec::new(),
-            })
-        };
-        let high = Mark {
-            secrecy: Level::Confidential,
-            integrity: Integrity::Untrusted,
-        };
-        let low = Mark::trusted(Level::Public);
-        let own = commands().workspace("alice").unwrap();
-        assert_eq!(own.raise_now(low).unwrap(), low);
-        assert_eq!(own.raise_now(high).unwrap(), high);
-        assert_eq!(
-            commands()
-                .workspace("alice")
-                .unwrap()
-                .raise_now(low)
-                .unwrap(),
-            high
-        );
-        assert_eq!(
-            commands().workspace("bob").unwrap().raise_now(low).unwrap(),
-            low
-        );
-        std::fs::write(&own.mark, "?").unwrap();
-        assert_eq!(
-            own.raise_now(low).unwrap(),
-            Mark::unpack(0b111),
-            "what is damaged carries the most"
-        );
-    }
-
-    #[test]
-    fn of_many_rises_at_once_none_is_lost() {
-        let place = tempfile::tempdir().unwrap();
-        let commands = Commands::new(CommandSettings {
-            workspaces: place.path().to_owned(),
-            tools: Vec::new(),
-        });
-        let secret = Mark::trusted(Level::Restricted);
-        let untrusted = Mark {
-            secrecy: Level::Public,
-            integrity: Integrity::Untrusted,
-        };
-        for round in 0..200 {
-            let own = commands.workspace(&format!("caller {round}")).unwrap();
-            std::thread::scope(|scope| {
-                for mark in [secret, untrusted] {
-                    let own = &own;
-                    scope.spawn(move || own.raise_now(mark).unwrap());
-                }
-            });
-            assert_eq!(own.carried().unwrap(), secret.join(untrusted), "{round}");
-        }
-    }
 
     #[test]
     fn only_names_and_paths_of_the_workspace_are_commands() {
@@ -554,6 +403,7 @@ mod tests {
             input: Vec::new(),
             time: Duration::from_secs(1),
             output_bytes: 1024,
+            workspace_bytes: 1 << 20,
         };
         for (command, directory) in [
             ("git", None),
@@ -562,7 +412,7 @@ mod tests {
         ] {
             assert!(
                 commands
-                    .line(workspace.files(), &ask(command, directory))
+                    .line(&workspace.files, &ask(command, directory))
                     .is_ok(),
                 "{command}"
             );
@@ -575,9 +425,38 @@ mod tests {
         ] {
             assert!(
                 commands
-                    .line(workspace.files(), &ask(command, directory))
+                    .line(&workspace.files, &ask(command, directory))
                     .is_err(),
                 "{command} {directory:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn texts_that_no_program_can_be_given_are_the_callers_mistake() {
+        let ask = |command: &str, args: &[String], directory: Option<&str>| CommandAsk {
+            caller: "a".into(),
+            command: command.into(),
+            args: args.to_vec(),
+            directory: directory.map(Into::into),
+            input: Vec::new(),
+            time: Duration::from_secs(1),
+            output_bytes: 1024,
+            workspace_bytes: 1 << 20,
+        };
+        let long = "x".repeat(LONGEST_TEXT);
+        assert!(ask("ls", std::slice::from_ref(&long), None).check().is_ok());
+        for (command, args, directory) in [
+            ("l\0s", vec![], None),
+            ("ls", vec!["a\0b".to_owned()], None),
+            ("ls", vec![], Some("a\0b")),
+            ("ls", vec![format!("{long}x")], None),
+            ("ls", vec![long; 9], None),
+        ] {
+            let refused = ask(command, &args, directory).check();
+            assert!(
+                matches!(refused, Err(NotRan::Asked(_))),
+                "{command:?} {directory:?}"
             );
         }
     }

@@ -173,7 +173,7 @@ pub static AGENT_TOOL_CONFIG: &[Key] = &[
         "[]",
         "Variables its commands are not given.",
     )
-    .idle("remove it: this version runs no command"),
+    .idle("remove it: commands are given no variables but the fixed ones"),
     key(
         "max_calls_per_execution",
         Kind::Count(0..=1_000_000_000),
@@ -206,6 +206,7 @@ pub static DISPATCHER: &[Key] = &[
     MAX_TIMEOUT,
     MAX_OUTPUT,
     MAX_CONCURRENT,
+    WORKSPACE_BYTES,
     ENV_DENYLIST,
     SUBCOMMANDS,
     SEARCH_HOST,
@@ -227,6 +228,7 @@ pub static LISTED_DISPATCHER: &[Key] = &[
     MAX_TIMEOUT,
     MAX_OUTPUT,
     MAX_CONCURRENT,
+    WORKSPACE_BYTES,
     ENV_DENYLIST,
     SUBCOMMANDS,
     SEARCH_HOST,
@@ -272,13 +274,19 @@ const MAX_CONCURRENT: Key = key(
     "",
     "`cmd` only: commands of one execution that may run at once. 1 without it.",
 );
+const WORKSPACE_BYTES: Key = key(
+    "workspace_bytes",
+    Kind::Size(MIB..=1024 * 1024 * MIB),
+    "",
+    "`cmd` only: how much the workspace of one caller may hold. A command that makes it hold more is ended. 2048 MiB without it.",
+);
 const ENV_DENYLIST: Key = key(
     "global_env_denylist",
     Kind::TextList,
     "[]",
     "`cmd` only: variables no command is given.",
 )
-.idle("remove it: this version runs no command");
+.idle("remove it: commands are given no variables but the fixed ones");
 const SEARCH_HOST: Key = key(
     "search_host",
     Kind::Text,

@@ -19,6 +19,7 @@ const OF_CMD: &[&str] = &[
     "max_timeout_ceiling_secs",
     "max_output_bytes",
     "max_concurrent_per_execution",
+    "workspace_bytes",
     "global_env_denylist",
     "subcommand_allowlist",
 ];
@@ -122,6 +123,9 @@ fn commands(key: &Key, fields: Fields<'_>, ceilings: &mut Ceilings, findings: &m
     }
     if let Some(bytes) = size(fields, "max_output_bytes") {
         ceilings.max_output_bytes = bytes;
+    }
+    if let Some(bytes) = size(fields, "workspace_bytes") {
+        ceilings.workspace_bytes = bytes;
     }
     if let Some(most) = count(fields, "max_concurrent_per_execution") {
         ceilings.max_concurrent_per_execution = u32::try_from(most).unwrap_or(u32::MAX);

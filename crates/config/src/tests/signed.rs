@@ -48,6 +48,7 @@ builtin_dispatchers:
     default_timeout_secs: 30
     max_timeout_ceiling_secs: 120
     max_output_bytes: 256 KiB
+    workspace_bytes: 1024 MiB
     max_concurrent_per_execution: 4
     global_env_denylist: [AWS_SECRET]
     subcommand_allowlist: { cargo: [build, test, fmt] }
@@ -218,6 +219,7 @@ fn agents_ceilings_and_the_seal_arrive() {
         max_timeout_ceiling_secs: 120,
         max_output_bytes: 256 << 10,
         max_concurrent_per_execution: 4,
+        workspace_bytes: 1 << 30,
         subcommand_allowlist: Some(by_command(&[("cargo", &["build", "test", "fmt"])])),
         env_denylist: vec!["AWS_SECRET".to_owned()],
         disabled: vec![ToolPattern::Prefix("email.".to_owned())],
@@ -238,7 +240,7 @@ fn agents_ceilings_and_the_seal_arrive() {
     let (path, place) = (&keys.private.path, keys.private.place);
     assert_eq!(
         (path.to_str(), place.line, place.column),
-        (Some("/etc/p/keys/seal.pem"), 50, 21)
+        (Some("/etc/p/keys/seal.pem"), 51, 21)
     );
     let server = config.server("web-search").unwrap();
     assert_eq!(server.capabilities, ["web.fetch", "web.search"]);

@@ -9,6 +9,10 @@
 mod ground;
 
 use callers::ForGate;
+use calls::{
+    finish::{Phase, reached},
+    running::{FromClient, Wires},
+};
 use upstreams::commands::{CommandAsk, NotRan, Ran};
 use vocab::{Fault, FaultKind, Label, Rule, Stop, Violation};
 use wire::{
@@ -17,80 +21,124 @@ use wire::{
     write::Object,
 };
 
-use super::{Carried, Raw};
-use crate::call::{Case, Order};
+use super::{CallerSide, Carried, Raw};
+use crate::call::{Case, Order, left};
 use ground::Ground;
 
-pub(super) async fn carry(order: &Order, case: Case<'_>) -> Result<Carried, Stop> {
+pub(super) async fn carry(order: &Order, side: CallerSide<'_>) -> Result<Carried, Stop> {
+    let CallerSide { case, wires, .. } = side;
     let gate = case.gate;
     let caller = &case.request.caller;
-    let ask = read(order, caller.id());
+    let mut ask = read(order, case)?;
+    ask.check().map_err(|why| stop(&why, ask.output_bytes))?;
     let ground = Ground::of(case)?;
     let mut label: Label = caller.session().label();
     ground.raise(&mut label).await?;
-    let most = order.budget().result_bytes;
+    ask.time = left(case, ask.time)?;
+    let output_bytes = ask.output_bytes;
     let ran = tokio::select! {
-        ran = gate.commands.run(&gate.hub, ground.files(), ask) => ran.map_err(Ended::Not),
-        () = ground.overflows() => Err(Ended::Overfull),
+        biased;
+        ran = gate.commands.run(&gate.hub, ground.directory(), ask) => ran.map_err(|why| (stop(&why, output_bytes), why)),
+        why = given_up(case, wires) => Err((why, NotRan::Ended)),
+        () = ground.overflows() => {
+            let detail = "the command wrote more than the volume may hold, and was ended";
+            Err((Violation::new(Rule::QuotaExceeded, detail).into(), NotRan::Ended))
+        }
     };
     // Other commands, and callers with tools for files, may have written meanwhile what this one then read.
     ground.raise_after(&mut label).await?;
     let raw = match ran {
-        Ok(ran) => Raw::Result(caller.counted(result(&ran)).into()),
-        Err(Ended::Not(NotRan::Asked(why))) => {
-            return Err(Violation::new(Rule::InvalidArguments, why.clone())
-                .with_hint(why)
-                .into());
-        }
-        Err(Ended::Not(NotRan::NotStarted(why))) => {
-            return Err(Fault::new(FaultKind::Gate, why).into());
-        }
-        Err(Ended::Not(stopped)) => Raw::Stopped(stop(&stopped, most)),
-        Err(Ended::Overfull) => {
-            let detail = "the command wrote more than the volume may hold, and was ended";
-            Raw::Stopped(Violation::new(Rule::QuotaExceeded, detail).into())
-        }
+        Ok(ran) => Raw::Result(caller.counted(result(&ran, room(order, case))).into()),
+        Err((why, NotRan::Asked(_) | NotRan::NotStarted(_))) => return Err(why),
+        Err((why, _)) => Raw::Stopped(why),
     };
     Ok(Carried { raw, label })
 }
 
-/// Why there is no result.
-enum Ended {
-    Not(NotRan),
-    Overfull,
+/// How long a result may be.
+pub(super) fn room(order: &Order, case: Case<'_>) -> usize {
+    let own = order.target().spec.budget.result_bytes;
+    own.min(case.now.terms.ceiling.result_bytes)
 }
 
-pub(super) fn read(order: &Order, caller: &str) -> CommandAsk {
+/// Returns when the caller cancels the call, or the gate ends.
+async fn given_up(case: Case<'_>, wires: &mut Wires) -> Stop {
+    let mut phases = case.gate.flights.phases();
+    let cancelled = async {
+        loop {
+            match wires.from_client.recv().await {
+                Some(FromClient::Cancel) => return,
+                // A command asks nothing.
+                Some(FromClient::Answer { .. }) => {}
+                // Hanging up is not cancelling.
+                None => std::future::pending().await,
+            }
+        }
+    };
+    let why = tokio::select! {
+        () = cancelled => "its caller cancelled it; the command was ended",
+        () = reached(&mut phases, Phase::Over) => "the gate is stopping; the command was ended",
+    };
+    Fault::new(FaultKind::Cancelled, why).into()
+}
+
+/// What is asked for. What Shape let through is text; what is not is refused here too.
+pub(super) fn read(order: &Order, case: Case<'_>) -> Result<CommandAsk, Violation> {
     let bytes = order.bytes().all().concat();
     let sent = Json::checked_before(&bytes).get("arguments");
-    let text = |key: &str| Some(sent?.get(key)?.as_str()?.into_owned());
-    let args = sent.and_then(|sent| sent.get(ARGS));
+    let given = |key: &str| sent?.get(key).filter(|value| !value.is_null());
+    let wrong = |key: &str, kind: &str| {
+        let why = format!("`{key}` must be {kind}");
+        Violation::new(Rule::InvalidArguments, why.clone()).with_hint(why)
+    };
+    let text_of = |key: &str, value: Json<'_>| match value.as_str() {
+        Some(text) => Ok(text.into_owned()),
+        None => Err(wrong(key, "text")),
+    };
+    let text = |key: &str| given(key).map(|value| text_of(key, value)).transpose();
+    let args = match given(ARGS) {
+        None => Vec::new(),
+        Some(args) if args.is_array() => args
+            .items()
+            .map(|item| text_of(ARGS, item))
+            .collect::<Result<_, _>>()?,
+        Some(_) => return Err(wrong(ARGS, "a list of texts")),
+    };
     let budget = order.budget();
-    CommandAsk {
-        caller: caller.to_owned(),
-        command: text(COMMAND).unwrap_or_default(),
-        args: args
-            .filter(|args| args.is_array())
-            .map(|args| {
-                args.items()
-                    .filter_map(|item| Some(item.as_str()?.into_owned()))
-                    .collect()
-            })
-            .unwrap_or_default(),
-        directory: text(CWD),
-        input: text(STDIN).unwrap_or_default().into_bytes(),
+    Ok(CommandAsk {
+        caller: case.request.caller.id().to_owned(),
+        command: text(COMMAND)?.unwrap_or_default(),
+        args,
+        directory: text(CWD)?,
+        input: text(STDIN)?.unwrap_or_default().into_bytes(),
         time: budget.time,
         output_bytes: budget.result_bytes,
-    }
+        workspace_bytes: case.now.rules.contexts.ceilings().workspace_bytes,
+    })
 }
 
 pub(super) fn stop(stopped: &NotRan, most: usize) -> Stop {
     match stopped {
+        NotRan::Asked(why) => Violation::new(Rule::InvalidArguments, why.clone())
+            .with_hint(why)
+            .into(),
+        NotRan::NotStarted(why) => Fault::new(FaultKind::Gate, why).into(),
         NotRan::Flooded { printed } => {
             let detail = format!("the command printed {printed} bytes; {most} are kept");
             let payload = format!("{{\"actual_bytes\":{printed},\"max_bytes\":{most}}}");
             Violation::new(Rule::OutputSizeLimitExceeded, detail)
                 .with_payload(payload)
+                .into()
+        }
+        NotRan::Full { held, most } => {
+            let hint = format!(
+                "the command was ended: the workspace may hold {most} bytes; delete what is not needed"
+            );
+            let detail =
+                format!("the workspace held {held} bytes; {most} are allowed (`workspace_bytes`)");
+            Violation::new(Rule::OutputSizeLimitExceeded, detail)
+                .with_hint(hint)
+                .with_payload(format!("{{\"actual_bytes\":{held},\"max_bytes\":{most}}}"))
                 .into()
         }
         NotRan::TimedOut(time) => Fault::new(
@@ -99,22 +147,74 @@ pub(super) fn stop(stopped: &NotRan, most: usize) -> Stop {
         )
         .into(),
         NotRan::Ended => Fault::new(FaultKind::Cancelled, "an operator ended the command").into(),
-        NotRan::Asked(why) | NotRan::NotStarted(why) => Fault::new(FaultKind::Gate, why).into(),
     }
 }
 
+/// The result, with as much of the end of what was printed as there is room for. How long a text gets on its way is known only when it is
+/// written, because some bytes become six.
+pub(super) fn result(ran: &Ran, room: usize) -> Vec<u8> {
+    let mut keep = ran.stdout.len() + ran.stderr.len();
+    loop {
+        let written = write(ran, keep);
+        if written.len() <= room || keep == 0 {
+            return written;
+        }
+        // A little less than would fit if all bytes were alike, so that it comes to an end.
+        let fits = (keep as u128) * (room as u128) / (written.len() as u128);
+        keep = usize::try_from(fits * 15 / 16).unwrap_or_default();
+    }
+}
+
+/// The ends of both streams, which together have at most `keep` bytes. Neither takes the other's half unless it is left.
+fn ends(ran: &Ran, keep: usize) -> [String; 2] {
+    let half = keep / 2;
+    let share = |own: &str, other: &str| half.max(keep.saturating_sub(other.len())).min(own.len());
+    let end = |text: &str, bytes: usize, printed: u64| {
+        let mut from = text.len() - bytes;
+        while !text.is_char_boundary(from) {
+            from += 1;
+        }
+        let kept = text.get(from..).unwrap_or_default();
+        let missing = printed.saturating_sub(kept.len() as u64);
+        if missing == 0 || (from == 0 && !ran.is_truncated) {
+            kept.to_owned()
+        } else {
+            format!("[{missing} bytes before this are left out]\n{kept}")
+        }
+    };
+    [
+        end(
+            &ran.stdout,
+            share(&ran.stdout, &ran.stderr),
+            ran.stdout_bytes,
+        ),
+        end(
+            &ran.stderr,
+            share(&ran.stderr, &ran.stdout),
+            ran.stderr_bytes,
+        ),
+    ]
+}
+
 /// A command that fails is a result too: whoever asked for it reads the code.
-pub(super) fn result(ran: &Ran) -> Vec<u8> {
+fn write(ran: &Ran, keep: usize) -> Vec<u8> {
+    let [stdout, mut stderr] = ends(ran, keep);
+    if let Some(held) = ran.was_full {
+        stderr.push_str(&format!(
+            "[portcullis] the workspace is full ({held} bytes): nothing could be written, files can be deleted\n"
+        ));
+    }
+    let is_truncated = ran.is_truncated || keep < ran.stdout.len() + ran.stderr.len();
     let mut structured = Object::new();
     structured
-        .str("stdout", &ran.stdout)
-        .str("stderr", &ran.stderr)
+        .str("stdout", &stdout)
+        .str("stderr", &stderr)
         .i64("exit_code", ran.exit_code)
         .u64(
             "duration_ms",
             u64::try_from(ran.took.as_millis()).unwrap_or(u64::MAX),
         )
-        .bool("truncated", ran.is_truncated)
+        .bool("truncated", is_truncated)
         .u64("stdout_bytes", ran.stdout_bytes)
         .u64("stderr_bytes", ran.stderr_bytes);
     if let Some(signal) = ran.signal {
@@ -123,10 +223,10 @@ pub(super) fn result(ran: &Ran) -> Vec<u8> {
     if ran.is_lossy {
         structured.bool("lossy", true);
     }
-    let mut text = without_controls(&ran.stdout);
-    if !ran.stderr.is_empty() {
+    let mut text = without_controls(&stdout);
+    if !stderr.is_empty() {
         text.push_str("\n[stderr]\n");
-        text.push_str(&without_controls(&ran.stderr));
+        text.push_str(&without_controls(&stderr));
     }
     if ran.exit_code != 0 {
         text.push_str(&format!("\n[exit code {}]\n", ran.exit_code));
@@ -147,4 +247,75 @@ fn without_controls(text: &str) -> String {
     text.chars()
         .filter(|letter| !letter.is_control() || matches!(letter, '\n' | '\t'))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn ran(stdout: String, stderr: String) -> Ran {
+        Ran {
+            stdout_bytes: stdout.len() as u64,
+            stderr_bytes: stderr.len() as u64,
+            stdout,
+            stderr,
+            exit_code: 0,
+            signal: None,
+            is_truncated: false,
+            is_lossy: false,
+            was_full: None,
+            took: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn what_was_printed_is_cut_until_the_result_fits() {
+        // Bytes that stay one, become two, and become six.
+        for letter in ["x", "\"", "\u{1}", "ä"] {
+            for (out, err) in [(100_000, 0), (0, 100_000), (60_000, 60_000), (10, 90_000)] {
+                let ran = ran(letter.repeat(out), format!("{}end", letter.repeat(err)));
+                for room in [700, 5_000, 50_000] {
+                    let result = result(&ran, room);
+                    assert!(
+                        result.len() <= room,
+                        "{letter:?} {out} {err}: {}",
+                        result.len()
+                    );
+                    assert!(
+                        result.len() > room / 3,
+                        "{letter:?} {out} {err}: {}",
+                        result.len()
+                    );
+                    let json = Json::parse(&result, Default::default());
+                    let told = json.ok().and_then(|json| json.get("structuredContent"));
+                    let told = told.unwrap();
+                    assert_eq!(told.get("truncated").and_then(Json::as_bool), Some(true));
+                    let stderr = told.get("stderr").and_then(Json::as_str).unwrap();
+                    assert!(stderr.ends_with("end"), "{stderr}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_fits_is_whole_and_what_is_missing_is_said() {
+        let mut whole = ran("out".into(), "err".into());
+        assert_eq!(ends(&whole, 6), ["out", "err"]);
+        let text = String::from_utf8(result(&whole, 10_000)).unwrap();
+        assert!(text.contains("\"truncated\":false"), "{text}");
+        whole.is_truncated = true;
+        whole.stdout_bytes = 103;
+        assert_eq!(
+            ends(&whole, 6),
+            ["[100 bytes before this are left out]\nout", "err"]
+        );
+        assert_eq!(
+            ends(&whole, 2),
+            [
+                "[102 bytes before this are left out]\nt",
+                "[2 bytes before this are left out]\nr"
+            ]
+        );
+    }
 }

@@ -40,7 +40,7 @@ pub(super) async fn carry(
     let case = side.case;
     let caller = &case.request.caller;
     let time = left(case, order.budget().time)?;
-    let mut ask = command::read(order, caller.id());
+    let mut ask = command::read(order, case)?;
     ask.time = time;
     let most = ask.output_bytes;
     let work = Work::new(ask)
@@ -75,7 +75,13 @@ pub(super) async fn carry(
     }
     let raw = match outcome {
         Outcome::Posted(posted) => answered(*posted, most, time)
-            .map(|ran| Raw::Result(caller.counted(command::result(&ran)).into()))
+            .map(|ran| {
+                Raw::Result(
+                    caller
+                        .counted(command::result(&ran, command::room(order, case)))
+                        .into(),
+                )
+            })
             .unwrap_or_else(Raw::Stopped),
         Outcome::Unknown(fault) => Raw::Stopped(fault.into()),
     };
@@ -210,6 +216,7 @@ fn answered(posted: Posted, most: usize, time: Duration) -> Result<Ran, Stop> {
         stderr_bytes: posted.stderr_bytes.unwrap_or(posted.stderr.len() as u64),
         is_truncated: posted.truncated,
         is_lossy: posted.lossy,
+        was_full: None,
         took: Duration::from_millis(posted.duration_ms),
         stdout: posted.stdout,
         stderr: posted.stderr,

@@ -20,6 +20,9 @@ security_contexts:
         subcommand_allowlist: { sh: ['-c'], cat: [note], git: [status] }
       - tool_pattern: portcullis.*
       - tool_pattern: secret__*
+  free:
+    description: Runs what is named
+    capabilities: [{ tool_pattern: cmd.run, command_allowlist: [ls, sh, ./text, ./script, ./missing] }]
   reader:
     description: Runs nothing
     capabilities: [fs.read]
@@ -28,7 +31,11 @@ builtin_dispatchers:
 ";
 
 async fn open(servers: &[(&str, String)]) -> Gate {
-    let gate = gate(&format!("{FLOOR_ONLY}{CONTEXTS}{}", config(servers))).await;
+    open_with(CONTEXTS, servers).await
+}
+
+async fn open_with(contexts: &str, servers: &[(&str, String)]) -> Gate {
+    let gate = gate(&format!("{FLOOR_ONLY}{contexts}{}", config(servers))).await;
     for (id, _) in servers {
         await_state(&gate, id, "connected", SOON).await;
     }
@@ -293,4 +300,228 @@ async fn a_command_carries_what_others_wrote_while_it_ran() {
         "the test shows nothing if nothing comes: {}",
         ran.answer
     );
+}
+
+/// The three who may end a command, and a program that has closed its outputs and takes no hint.
+#[tokio::test]
+async fn whoever_ends_a_command_ends_its_program_too() {
+    let gate = open(&[]).await;
+    let token = new_token(&gate, "worker", &["--context", "hands"]).await;
+    let target = Target::new(gate.url(), Some(&token)).unwrap();
+    for (era, who) in [
+        (Era::Legacy, "caller"),
+        (Era::Modern, "caller"),
+        (Era::Legacy, "operator"),
+        (Era::Legacy, "time"),
+    ] {
+        let client = Client::plain(&target, era).await.unwrap();
+        let mark = format!("cmd-end-{}-{who}-{era:?}", std::process::id());
+        let script = format!(
+            "exec >&- 2>&- </dev/null; trap '' TERM; (setsid sleep 3600 {mark} &); while :; do sleep 1; done; : {mark}"
+        );
+        let timeout = if who == "time" { 2 } else { 20 };
+        let begun = Instant::now();
+        let pending = client.start(
+            "tools/call",
+            json!({"name": "cmd.run", "arguments": {"command": "sh", "args": ["-c", script], "timeout_secs": timeout}}),
+        );
+        eventually("the command to run", SOON, || async {
+            match procfs::mentioning(&mark).len() {
+                0 => Err("it does not".to_owned()),
+                _ => Ok(()),
+            }
+        })
+        .await;
+        match who {
+            "caller" => pending.cancel().await.unwrap(),
+            "operator" => {
+                let listed = gate.cli(&["sandbox", "list", "--json"]).await.unwrap();
+                let id = listed
+                    .stdout
+                    .split('"')
+                    .find(|word| word.starts_with("command-"))
+                    .unwrap_or_else(|| panic!("{listed:?}"))
+                    .to_owned();
+                let said = gate
+                    .cli(&["sandbox", "kill", &id, "--reason", "x"])
+                    .await
+                    .unwrap();
+                assert_eq!(said.code, Some(0), "{said:?}");
+                let answer = pending.answer().await.unwrap().to_string();
+                assert!(answer.contains("cancelled"), "{answer}");
+            }
+            _ => {
+                let answer = pending.answer().await.unwrap().to_string();
+                assert!(answer.contains("timeout"), "{answer}");
+            }
+        }
+        eventually("everything to be gone", Duration::from_secs(5), || async {
+            match procfs::mentioning(&mark) {
+                left if left.is_empty() => Ok(()),
+                left => Err(format!("{who} {era:?}: {left:?}")),
+            }
+        })
+        .await;
+        assert!(begun.elapsed() < Duration::from_secs(18), "{who} {era:?}");
+    }
+    let list = gate.cli(&["sandbox", "list", "--json"]).await.unwrap();
+    assert!(!list.stdout.contains("command-"), "{list:?}");
+}
+
+#[tokio::test]
+async fn mistakes_in_the_arguments_of_a_command_are_the_callers_and_start_nothing() {
+    let gate = open(&[]).await;
+    let bearer = new_token(&gate, "one", &[]).await;
+    let agent = Agent::attest(&gate, &bearer, 1, "free").await;
+    let refused = async |arguments: Value| {
+        let (status, said) = agent.call("cmd.run", arguments.clone()).await;
+        // The one refusal whose body has no data.
+        let found = (status, &said["error"]["code"], &said["error"]["data"]);
+        assert_eq!(
+            found,
+            (422, &json!(-32602), &Value::Null),
+            "{arguments}: {said}"
+        );
+    };
+    refused(json!({"command": "ls", "args": "-l"})).await;
+    refused(json!({"command": "ls", "args": {"0": "-l"}})).await;
+    refused(json!({"command": "ls", "args": ["-l", 5]})).await;
+    refused(json!({"command": "ls", "args": [["-l"]]})).await;
+    refused(json!({"command": "ls", "cwd": 5})).await;
+    refused(json!({"command": "ls", "stdin": ["x"]})).await;
+    let started = records(&gate).await;
+    assert!(
+        !started.iter().any(|record| record["kind"] == "intent"),
+        "{started:#?}"
+    );
+    let workspaces = gate.home().join("state/workspaces");
+    for arguments in [
+        json!({"command": "ls", "args": ["a\u{0}b"]}),
+        json!({"command": "ls", "args": ["x".repeat(200_000)]}),
+        json!({"command": "ls", "cwd": "../.."}),
+        json!({"command": "ls", "cwd": "/etc"}),
+    ] {
+        refused(arguments).await;
+    }
+    assert!(!workspaces.exists(), "nothing was made for a mistake");
+    let touch =
+        |cwd: &str| json!({"command": "sh", "args": ["-c", "touch /workspace/ran"], "cwd": cwd});
+    for cwd in ["missing", "missing/deeper", "/workspace/missing"] {
+        refused(touch(cwd)).await;
+    }
+    let (status, said) = agent.call("cmd.run", json!({"command": "ls"})).await;
+    assert_eq!(status, 200, "{said}");
+    let told = said.pointer("/result/structuredContent/stdout");
+    assert_eq!(told, Some(&json!("")), "something ran: {said}");
+    // What is not there, or is no program, is a result.
+    let make = "printf neither > text; printf '#!/no/such\\n' > script; chmod +x text script";
+    let made = agent.call("cmd.run", json!({"command": "sh", "args": ["-c", make]}));
+    assert_eq!(made.await.0, 200);
+    for (command, why) in [
+        ("./text", "executes"),
+        ("./script", "interpreter"),
+        ("./missing", "does not exist"),
+    ] {
+        let (status, said) = agent.call("cmd.run", json!({"command": command})).await;
+        let told = &said["result"]["structuredContent"];
+        assert_eq!((status, &told["exit_code"]), (200, &json!(-1)), "{said}");
+        assert!(told["stderr"].as_str().unwrap().contains(why), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_command_prints_is_cut_to_what_fits() {
+    let contexts = format!(
+        "limits: {{ max_result_bytes: 64 KiB }}\n{}",
+        CONTEXTS.replace("max_output_bytes: 4 KiB", "max_output_bytes: 512 KiB")
+    );
+    let gate = open_with(&contexts, &[]).await;
+    let one = agent(&gate, "one", 1).await;
+    for (printed, letter) in [(200_000, "x"), (100_000, "\""), (100_000, "\\001")] {
+        let ran = run(
+            &one,
+            &format!("head -c {printed} /dev/zero | tr '\\0' '{letter}'; echo end"),
+        )
+        .await;
+        assert_eq!(ran["truncated"], true);
+        assert_eq!(ran["stdout_bytes"], printed + 4);
+        let text = ran["stdout"].as_str().unwrap();
+        assert!(
+            text.ends_with("end\n") && text.contains("are left out"),
+            "{text}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_full_workspace_ends_its_command_and_takes_nothing_more() {
+    let contexts = CONTEXTS.replace("max_output_bytes: 4 KiB", "workspace_bytes: 1 MiB");
+    let gate = open_with(&contexts, &[]).await;
+    let one = agent(&gate, "one", 1).await;
+    let begun = Instant::now();
+    let script = "head -c 3000000 /dev/zero > big; sleep 30";
+    let (status, said) = one
+        .call(
+            "cmd.run",
+            json!({"command": "sh", "args": ["-c", script], "timeout_secs": 30}),
+        )
+        .await;
+    assert_ne!(status, 200, "{said}");
+    assert_eq!(violation(&said), "OutputSizeLimitExceeded", "{said}");
+    assert!(begun.elapsed() < Duration::from_secs(25));
+    let ran = run(&one, "(echo more > small); ls; wc -c < small").await;
+    assert!(ran["stderr"].as_str().unwrap().contains("full"), "{ran}");
+    assert_eq!(ran["stdout"], "big\nsmall\n0\n", "{ran}");
+    run(&one, "rm big").await;
+    let ran = run(&one, "echo more > small; cat small").await;
+    assert_eq!(
+        (&ran["stdout"], &ran["stderr"]),
+        (&json!("more\n"), &json!(""))
+    );
+    // Others have room of their own.
+    let other = agent(&gate, "other", 2).await;
+    assert_eq!(run(&other, "echo x > y; cat y").await["stdout"], "x\n");
+}
+
+/// What the jail adds to a call, beside a server that does nothing. Held to its bound where `JAIL_FIGURES` is set: a busy machine would break it.
+#[tokio::test]
+async fn a_command_costs_little_more_than_a_call() {
+    let is_held = std::env::var_os("JAIL_FIGURES").is_some();
+    let server = fixture().await;
+    let gate = open(&[(
+        "secret",
+        http(&server.url(), "classification: PUBLIC, open_world: false"),
+    )])
+    .await;
+    let token = new_token(&gate, "worker", &["--context", "hands"]).await;
+    let client = Client::plain(&Target::new(gate.url(), Some(&token)).unwrap(), Era::Modern)
+        .await
+        .unwrap();
+    let rounds = if is_held { 200 } else { 5 };
+    let (mut calls, mut commands) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        for (tool, arguments, times) in [
+            ("secret__echo", json!({"text": "x"}), &mut calls),
+            (
+                "cmd.run",
+                json!({"command": "sh", "args": ["-c", ":"]}),
+                &mut commands,
+            ),
+        ] {
+            let begun = Instant::now();
+            let called = client.call(tool, arguments).await.unwrap();
+            times.push(begun.elapsed());
+            assert!(!called.is_error, "{}", called.answer);
+        }
+    }
+    calls.sort();
+    commands.sort();
+    let (call, command) = (calls[calls.len() / 2], commands[commands.len() / 2]);
+    println!("p50: a call {call:?}, a command {command:?}");
+    if is_held {
+        assert!(
+            command.saturating_sub(call) <= Duration::from_millis(12),
+            "{call:?} {command:?}"
+        );
+    }
 }

@@ -51,6 +51,8 @@ pub struct CommandLine {
     /// Further programs, for reading.
     pub tools: Vec<PathBuf>,
     pub time: Duration,
+    /// Whether it may write to files; in any case it may delete them.
+    pub may_write: bool,
 }
 
 impl CommandLine {
@@ -107,7 +109,7 @@ impl CommandLine {
                 processes: PROCESSES,
                 memory: Some(MEMORY),
                 descriptors: DESCRIPTORS,
-                file_bytes: Some(FILE_BYTES),
+                file_bytes: Some(if self.may_write { FILE_BYTES } else { 0 }),
                 processor_seconds: Some(
                     self.time.as_secs().saturating_add(1).saturating_mul(cores),
                 ),

@@ -126,6 +126,7 @@ fn every_escape_is_refused_to_commands() {
         workspace,
         tools: vec![this_binary()],
         time: Duration::from_secs(60),
+        may_write: true,
     }
     .jail();
     let reached = judge(&temptation, &jail);

@@ -5,6 +5,7 @@
 #![cfg(test)]
 
 mod escapes;
+mod figures;
 mod living;
 mod support;
 
@@ -35,6 +36,7 @@ fn run_tests(filters: &[&str]) -> ExitCode {
     let chosen = escapes::TESTS
         .iter()
         .chain(living::TESTS)
+        .chain(figures::TESTS)
         .filter(|(name, _)| words.is_empty() || words.iter().any(|w| name.contains(**w)));
     let (mut passed, mut failed) = (0, 0);
     for (name, test) in chosen {

@@ -9,11 +9,11 @@ pub(super) enum Stream {
     Err,
 }
 
-/// The last bytes of both streams.
+/// The last bytes of both streams, in the order they came. Each byte has a mark of its stream beside it, so that however a command
+/// writes, it takes twice what is kept.
 #[derive(Debug)]
 pub(super) struct Tail {
-    pieces: VecDeque<(Stream, Vec<u8>)>,
-    kept: usize,
+    kept: VecDeque<(Stream, u8)>,
     most: usize,
     printed: [u64; 2],
     cut: [u64; 2],
@@ -22,8 +22,7 @@ pub(super) struct Tail {
 impl Tail {
     pub(super) fn new(most: usize) -> Self {
         Self {
-            pieces: VecDeque::new(),
-            kept: 0,
+            kept: VecDeque::new(),
             most,
             printed: [0; 2],
             cut: [0; 2],
@@ -32,22 +31,14 @@ impl Tail {
 
     pub(super) fn push(&mut self, stream: Stream, bytes: &[u8]) {
         *count(&mut self.printed, stream) += bytes.len() as u64;
-        self.kept += bytes.len();
-        self.pieces.push_back((stream, bytes.to_vec()));
-        while self.kept > self.most {
-            let surplus = self.kept - self.most;
-            let Some((stream, first)) = self.pieces.front_mut() else {
-                break;
-            };
-            let dropped = surplus.min(first.len());
-            first.drain(..dropped);
-            let (stream, is_empty) = (*stream, first.is_empty());
-            self.kept -= dropped;
-            *count(&mut self.cut, stream) += dropped as u64;
-            if is_empty {
-                self.pieces.pop_front();
-            }
+        let skipped = bytes.len().saturating_sub(self.most);
+        *count(&mut self.cut, stream) += skipped as u64;
+        let bytes = bytes.get(skipped..).unwrap_or_default();
+        let surplus = (self.kept.len() + bytes.len()).saturating_sub(self.most);
+        for (stream, _) in self.kept.drain(..surplus.min(self.kept.len())) {
+            *count(&mut self.cut, stream) += 1;
         }
+        self.kept.extend(bytes.iter().map(|byte| (stream, *byte)));
     }
 
     pub(super) fn printed(&self, stream: Stream) -> u64 {
@@ -62,20 +53,19 @@ impl Tail {
         self.cut != [0, 0]
     }
 
-    /// What is kept of a stream, with a line that says how much is missing; and whether some of it was no text.
+    /// What is kept of a stream, and whether some of it was no text.
     pub(super) fn text(&self, which: Stream) -> (String, bool) {
         let mut bytes: Vec<u8> = self
-            .pieces
+            .kept
             .iter()
             .filter(|(stream, _)| *stream == which)
-            .flat_map(|(_, bytes)| bytes.iter().copied())
+            .map(|(_, byte)| *byte)
             .collect();
         let [out, err] = self.cut;
         let cut = match which {
             Stream::Out => out,
             Stream::Err => err,
         };
-        let mut text = String::new();
         if cut > 0 {
             // The cut may have gone through a character; what is left of it belongs to what is missing.
             let broken = bytes
@@ -84,11 +74,11 @@ impl Tail {
                 .take_while(|byte| (0x80..0xC0).contains(*byte))
                 .count();
             bytes.drain(..broken);
-            text = format!("[{} bytes before this are left out]\n", cut + broken as u64);
         }
-        let is_lossy = std::str::from_utf8(&bytes).is_err();
-        text.push_str(&String::from_utf8_lossy(&bytes));
-        (text, is_lossy)
+        match String::from_utf8(bytes) {
+            Ok(text) => (text, false),
+            Err(odd) => (String::from_utf8_lossy(odd.as_bytes()).into_owned(), true),
+        }
     }
 }
 
@@ -109,10 +99,7 @@ mod tests {
         let mut tail = Tail::new(10);
         tail.push(Stream::Out, b"12345678");
         tail.push(Stream::Err, b"abcd");
-        assert_eq!(
-            tail.text(Stream::Out).0,
-            "[2 bytes before this are left out]\n345678"
-        );
+        assert_eq!(tail.text(Stream::Out).0, "345678");
         assert_eq!(tail.text(Stream::Err), ("abcd".to_owned(), false));
         assert!(tail.is_cut());
         assert_eq!(
@@ -125,12 +112,28 @@ mod tests {
     fn a_cut_goes_between_characters_and_what_is_no_text_is_said() {
         let mut tail = Tail::new(5);
         tail.push(Stream::Out, "aäöü".as_bytes());
-        assert_eq!(
-            tail.text(Stream::Out),
-            ("[3 bytes before this are left out]\nöü".to_owned(), false)
-        );
+        assert_eq!(tail.text(Stream::Out), ("öü".to_owned(), false));
         let mut tail = Tail::new(5);
         tail.push(Stream::Err, b"\xffok");
         assert_eq!(tail.text(Stream::Err), ("\u{fffd}ok".to_owned(), true));
+    }
+
+    #[test]
+    fn however_a_command_writes_no_more_than_twice_the_limit_is_held() {
+        let mut tail = Tail::new(1000);
+        for round in 0..100_000_u32 {
+            let stream = if round % 2 == 0 {
+                Stream::Out
+            } else {
+                Stream::Err
+            };
+            tail.push(stream, &[b'a' + (round % 26) as u8]);
+        }
+        assert!(tail.kept.len() <= 1000 && tail.kept.capacity() <= 4096);
+        assert_eq!(tail.text(Stream::Out).0.len(), 500);
+        assert_eq!(tail.printed(Stream::Err), 50_000);
+        tail.push(Stream::Out, &vec![b'x'; 1 << 20]);
+        assert!(tail.kept.len() == 1000 && tail.kept.capacity() <= 4096);
+        assert_eq!(tail.text(Stream::Err).0, "");
     }
 }

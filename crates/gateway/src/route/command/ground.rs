@@ -3,10 +3,10 @@
 //! **Invariant: what a command writes on a volume carries what it could have read there.** The volume has one label, raised to the caller's
 //! before the command starts. Test `a_command_on_a_volume_carries_and_leaves_the_label_of_the_volume`.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use storage::{FileError, Volume};
-use upstreams::commands::Workspace;
+use upstreams::commands::{Directory, Workspace};
 use vocab::{Fault, FaultKind, Integrity, Label, Mark, Rule, Stop, Violation};
 
 use crate::{
@@ -41,10 +41,10 @@ impl Ground {
         Ok(Self::Own(own.map_err(broken)?))
     }
 
-    pub(super) fn files(&self) -> &Path {
+    pub(super) fn directory(&self) -> Directory<'_> {
         match self {
-            Self::Own(workspace) => workspace.files(),
-            Self::Volume { held, .. } => &held.entry.spec.root,
+            Self::Own(workspace) => workspace.directory(),
+            Self::Volume { held, .. } => Directory::counted_elsewhere(&held.entry.spec.root),
         }
     }
 
