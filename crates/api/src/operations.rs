@@ -141,6 +141,8 @@ operations! {
     Tools, "tools.list", Get "tools", Viewer, Gate, Nothing => Vec<Tool>;
     /// Tries a server again now, however often it has failed.
     RetryServer, "servers.retry", Post "servers/{server}/retry", Operator, Gate, Nothing => Done;
+    /// Empties the home of a stdio server's own, where package runners keep what they fetched, and starts it anew.
+    ReinstallServer, "servers.reinstall", Post "servers/{server}/reinstall", Operator, Gate, Reasoned => Done;
     /// Gives a server a level; the first time, what it shows is approved with it.
     ClassifyServer, "servers.classify", Post "servers/{server}/classify", Operator, Gate, Classify => ServerChange;
     /// Prohibits a server, whatever else is said of it.

@@ -114,6 +114,7 @@ fn servers(verb: &args::Servers, home: &Home, screen: &mut Screen<'_>) -> Result
         Servers::Retry(server) => status::retry(&server.id, home, screen),
         Servers::Login(args) => servers::login::login(args, home, screen),
         Servers::Logout(server) => servers::login::logout(server, home, screen),
+        Servers::Reinstall(args) => status::reinstall(args, home, screen),
         Servers::Review(args) => decide::review(args, home, screen),
         Servers::Approve(args) => decide::approve_definitions(args, home, screen),
         // A running gate makes these changes itself, so that it records who and why.

@@ -71,6 +71,7 @@ pub fn answer(
         | Operation::BeginExecution
         | Operation::EndExecution
         | Operation::RetryServer
+        | Operation::ReinstallServer
         | Operation::ClassifyServer
         | Operation::BlockServer
         | Operation::UnblockServer

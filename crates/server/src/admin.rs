@@ -151,6 +151,10 @@ pub(crate) async fn perform(
             admin.retry(&server(&name)?)?;
             done("trying again".to_owned())
         }
+        Operation::ReinstallServer => {
+            let input: api::Reasoned = api::read(&given)?;
+            done(admin.reinstall(caller, &server(&name)?, input.reason())?)
+        }
         Operation::Reload => done(admin.reload().await?),
         Operation::ClassifyServer => {
             let input: api::Classify = api::read(&given)?;

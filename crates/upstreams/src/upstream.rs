@@ -15,7 +15,7 @@ use std::{
     collections::{HashMap, VecDeque},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicBool, AtomicU8, Ordering},
     },
     time::Instant,
 };
@@ -30,7 +30,7 @@ pub use servers::{Board, Replacement, ServerNote, Servers};
 use crate::{
     catalog::Face,
     logins::LoginState,
-    settings::{ServerSpec, Standing},
+    settings::{ServerSpec, Standing, Transport},
 };
 
 /// How much of a server's stderr is kept.
@@ -84,6 +84,8 @@ pub struct Upstream {
     generation: Mutex<Option<u64>>,
     /// A person asked for another try.
     pub retry: Notify,
+    /// A person asked for its home to be emptied before it is started again.
+    reinstall: AtomicBool,
     /// The upstream said one of its lists changed.
     stale: Notify,
     /// The worker said the connection is gone.
@@ -151,6 +153,7 @@ impl Upstream {
             status: watch::Sender::new(status),
             generation: Mutex::default(),
             retry: Notify::new(),
+            reinstall: AtomicBool::new(false),
             stale: Notify::new(),
             closed: Notify::new(),
             unauthorized: Notify::new(),
@@ -163,6 +166,22 @@ impl Upstream {
             rechecking: tokio::sync::Mutex::default(),
             log_rank: AtomicU8::new(QUIET),
         }
+    }
+
+    /// Whether it is started in a jail, with a home of its own.
+    pub fn has_home(&self) -> bool {
+        matches!(
+            &self.spec().transport,
+            Transport::Stdio { jail: Some(_), .. }
+        )
+    }
+
+    /// Ends its program, empties its home and starts it anew.
+    pub fn reinstall(&self) {
+        self.reinstall.store(true, Ordering::Release);
+        *lock(&self.last_error) = Some("it is installed anew".to_owned());
+        self.closed.notify_one();
+        self.retry.notify_one();
     }
 
     /// Whether the server must be told to say more before a call that wants messages of this level. Asked once per level.

@@ -43,6 +43,11 @@ pub enum Servers {
     Login(Login),
     /// Forget a login, and ask the authorization server to take its tokens back
     Logout(ServerName),
+    /// Empty a stdio server's own home and start it anew, so that it fetches its packages again
+    ///
+    /// Package runners such as npx and uvx keep what they execute in that home, and servers their own files. All of it is gone afterwards.
+    /// What the server then shows is held against what you approved.
+    Reinstall(Reinstall),
     /// Set how secret a server's data is, and what may be sent to it
     ///
     /// This is what lets its tools be called at all. The first time, it approves the definitions that the server shows now; on a terminal
@@ -316,6 +321,15 @@ pub enum Upgrade {
     ///
     /// Nothing changes by itself: a home means what it meant until a person decides.
     Check,
+}
+
+#[derive(Debug, Args)]
+pub struct Reinstall {
+    /// The server's id
+    pub id: String,
+    /// Why, for whoever reads the ledger later
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    pub reason: Option<String>,
 }
 
 #[derive(Debug, Args)]

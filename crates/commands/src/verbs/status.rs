@@ -5,9 +5,13 @@ use std::time::Duration;
 use api::ask;
 use home::Home;
 use serde_json::json;
-use terminal::{Exit, Screen, Trouble, sheet::REDRAW};
+use terminal::{Exit, Screen, Trouble, sheet::REDRAW, style::tame};
 
-use crate::{args, files, line::Line, render};
+use crate::{
+    args, files,
+    line::{Line, reason},
+    render,
+};
 
 const REFRESH: Duration = Duration::from_millis(500);
 
@@ -85,6 +89,20 @@ pub fn retry(id: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Tro
         &json!({ "server": id, "retrying": true }),
         &format!("Trying {id} again now.\n"),
     )?;
+    Ok(Exit::Done)
+}
+
+pub fn reinstall(
+    args: &args::Reinstall,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Exit, Trouble> {
+    let mut line = Line::as_operator(home)?;
+    let why = api::Reasoned {
+        reason: reason(args.reason.as_deref())?,
+    };
+    let answer = line.ask_for(ask::ReinstallServer, &args.id, &why)?;
+    screen.show(&answer, &format!("{}\n", tame(&answer.detail)))?;
     Ok(Exit::Done)
 }
 

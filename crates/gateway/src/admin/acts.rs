@@ -393,6 +393,27 @@ impl Admin {
         Ok(format!("{id} is being ended"))
     }
 
+    /// Empties the home of a stdio server's own, and starts the server anew.
+    pub fn reinstall(&self, who: &Caller, id: &ServerId, reason: &str) -> Result<String, Problem> {
+        let upstream = self.upstream(id)?;
+        let status = upstream.status.borrow().as_str();
+        if matches!(status, "disabled" | "blocked" | "skipped") {
+            let text = format!("server `{id}` is {status}");
+            return Err(problem::conflict("server_not_wanted", text));
+        }
+        if !upstream.has_home() {
+            let text = format!("server `{id}` has no home of its own: it runs in no jail");
+            return Err(problem::conflict("server_without_home", text));
+        }
+        self.record("server.reinstall", who, reason, |change| {
+            change.server = id.as_str();
+        })?;
+        upstream.reinstall();
+        Ok(format!(
+            "the home of {id} is emptied, and it is started anew"
+        ))
+    }
+
     /// A person's word on an open approval. Nobody approves their own call.
     pub async fn answer_approval(
         &self,

@@ -360,3 +360,48 @@ async fn servers_are_contained_unless_told_otherwise() {
     .await;
     assert!(wrong.contains("it is not started"), "{wrong}");
 }
+
+/// What a package runner fetched, and what a server that was taken over left there, is gone with the home.
+#[tokio::test]
+async fn a_server_that_is_installed_anew_has_an_empty_home() {
+    let gate = Setup::new(
+        portcullis(),
+        config(&[
+            ("usual", stdio_everything("both", PUBLIC)),
+            (
+                "free",
+                stdio_everything("both", &format!("jail: none, {PUBLIC}")),
+            ),
+        ]),
+    )
+    .start()
+    .await
+    .unwrap();
+    for id in ["usual", "free"] {
+        await_state(&gate, id, "connected", SOON).await;
+    }
+    let home = gate.home().join("state/jails/usual/home");
+    std::fs::create_dir_all(home.join(".npm/_npx")).unwrap();
+    std::fs::write(home.join(".npm/_npx/code.js"), "taken over").unwrap();
+    let before = server(&gate, "usual").await["pid"].clone();
+    let said = gate
+        .cli(&["servers", "reinstall", "usual", "--reason", "x"])
+        .await
+        .unwrap();
+    assert_eq!(said.code, Some(0), "{said:?}");
+    eventually("the home to be empty and the server back", SOON, || async {
+        let now = server(&gate, "usual").await;
+        let is_back = now["state"] == "connected" && (now["pid"] != before || before.is_null());
+        match (is_back, home.join(".npm").exists()) {
+            (true, false) => Ok(()),
+            found => Err(format!("{found:?} {now}")),
+        }
+    })
+    .await;
+    assert!(home.is_dir() && !home.with_extension("old").exists());
+    let said = gate
+        .cli(&["servers", "reinstall", "free", "--reason", "x"])
+        .await
+        .unwrap();
+    assert_ne!(said.code, Some(0), "{said:?}");
+}

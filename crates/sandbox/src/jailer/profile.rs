@@ -198,6 +198,26 @@ impl Server {
     /// The directory for temporary files in a home, where `/tmp` is the host's.
     pub const SCRATCH: &'static str = ".tmp";
 
+    /// Takes away what a server's home holds. What still runs in it keeps what it sees, and the next server sees nothing of that.
+    ///
+    /// # Errors
+    /// If it cannot be put aside.
+    pub fn empty_home(home: &Path) -> std::io::Result<()> {
+        let old = home.with_extension("old");
+        let gone = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
+        // Left from a time when its program still wrote to it.
+        std::fs::remove_dir_all(&old)
+            .or_else(|error| if gone(&error) { Ok(()) } else { Err(error) })?;
+        match std::fs::rename(home, &old) {
+            Ok(()) => {
+                let _ = std::fs::remove_dir_all(&old);
+                Ok(())
+            }
+            Err(error) if gone(&error) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Makes a server's home, for its owner alone.
     ///
     /// # Errors

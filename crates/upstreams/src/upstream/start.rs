@@ -6,7 +6,7 @@
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, atomic::Ordering},
 };
 
 use sandbox::{
@@ -150,6 +150,12 @@ impl Launch {
             return Err(format!("it is not started: {trouble}"));
         }
         let home = jailing.home(id);
+        if upstream.reinstall.swap(false, Ordering::AcqRel)
+            && let Err(error) = Server::empty_home(&home)
+        {
+            upstream.reinstall.store(true, Ordering::Release);
+            return Err(format!("cannot empty its home {}: {error}", home.display()));
+        }
         Server::make_home(&home)
             .map_err(|error| format!("cannot make its home {}: {error}", home.display()))?;
         let mut walls = Walls {

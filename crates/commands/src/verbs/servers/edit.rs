@@ -162,6 +162,7 @@ impl<'a> Planned<'a> {
             | args::Servers::Login(_)
             | args::Servers::Logout(_)
             | args::Servers::Retry(_)
+            | args::Servers::Reinstall(_)
             | args::Servers::Review(_)
             | args::Servers::Approve(_) => return None,
         })
