@@ -189,15 +189,14 @@ fn happens() -> impl Strategy<Value = Happens> {
 #[derive(Debug, Default)]
 struct Executor {
     name: Option<String>,
-    ran: BTreeMap<u128, usize>,
+    ran: BTreeSet<u128>,
     /// What it has to post, until a reply says that it arrived.
     holds: Option<(u128, usize)>,
 }
 
 impl Executor {
     fn takes(&mut self, (id, work): (u128, usize), runs: &mut Vec<(String, u128)>) {
-        if !self.ran.contains_key(&id) {
-            self.ran.insert(id, work);
+        if self.ran.insert(id) {
             runs.push((self.name.clone().unwrap_or_default(), id));
         }
         self.holds = Some((id, work));
