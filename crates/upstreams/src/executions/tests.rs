@@ -42,6 +42,7 @@ fn work(command: &str) -> Work {
         input: Vec::new(),
         time: Duration::from_secs(20),
         output_bytes: 1000,
+        workspace_bytes: 1 << 20,
     })
     .unwrap()
 }
@@ -242,6 +243,7 @@ fn only_names_and_places_of_the_workspace_are_sent() {
             input: Vec::new(),
             time: Duration::from_secs(1),
             output_bytes: 1,
+            workspace_bytes: 1 << 20,
         })
     };
     let sent = |command: &str, directory: Option<&str>| {
