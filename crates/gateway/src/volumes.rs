@@ -6,6 +6,7 @@
 //! **Invariant: a directory is in use as one volume.** Labels belong to a volume; a directory under two names would have files that carry a
 //! label under the one and none under the other. Tests `volumes_do_not_overlap`, `a_changed_volume_keeps_its_labels`.
 
+mod lines;
 mod rows;
 
 use std::{
@@ -20,7 +21,6 @@ use policy::{
 };
 use state::State;
 use storage::{LabelRows, Volume, VolumePath};
-use tokio::sync::Semaphore;
 use upstreams::{
     Route,
     catalog::{Target, builtin},
@@ -32,11 +32,7 @@ use wire::{
 };
 
 use crate::{Caller, settings::VolumeEntry};
-
-/// Operations at once: enough to keep a disk busy.
-const AT_ONCE: usize = 16;
-/// Searches at once: they keep a processor busy, and calls need one too.
-const SEARCHES: usize = 2;
+use lines::Lines;
 
 /// Arguments that name a place on a volume.
 const PLACES: [&str; 2] = ["path", "destination"];
@@ -49,8 +45,7 @@ pub(crate) struct Volumes {
     protected: Vec<PathBuf>,
     /// Where volumes may be although that is protected.
     own: PathBuf,
-    pub(crate) operations: Arc<Semaphore>,
-    pub(crate) searches: Arc<Semaphore>,
+    pub(crate) lines: Lines,
 }
 
 /// The volumes of one configuration.
@@ -248,8 +243,7 @@ impl Volumes {
             rows: Arc::new(rows::Rows::new(state)),
             protected,
             own,
-            operations: Arc::new(Semaphore::new(AT_ONCE)),
-            searches: Arc::new(Semaphore::new(SEARCHES)),
+            lines: Lines::new(),
         }
     }
 

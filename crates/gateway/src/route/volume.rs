@@ -37,13 +37,11 @@ pub(super) async fn carry(order: Order, case: Case<'_>) -> Result<Carried, Stop>
     let time = left(case, order.budget().time)?;
     let gate = Arc::clone(case.gate);
     let is_search = matches!(tool.name, "fs.grep" | "fs.glob");
-    let places = if is_search {
-        &gate.volumes.searches
-    } else {
-        &gate.volumes.operations
-    };
-    let place = Arc::clone(places).acquire_owned();
-    let place = tokio::time::timeout(time, place).await;
+    let turn = gate
+        .volumes
+        .lines
+        .turn(case.request.caller.key(), is_search);
+    let place = tokio::time::timeout(time, turn).await;
     let place = place.map_err(|_| Fault::new(FaultKind::Timeout, "volumes were busy"))?;
     let caller = case.request.caller.clone();
     // A file says where its content came from; that a volume had a part in it says nothing.
