@@ -33,7 +33,13 @@ struct Kept {
     executions: Vec<SavedExecution>,
     /// By execution and tool.
     used: BTreeMap<(String, String), u64>,
-    volumes: BTreeMap<String, (Option<(u64, u64)>, BTreeMap<FileKey, Label>)>,
+    volumes: BTreeMap<String, KeptVolume>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct KeptVolume {
+    root: Option<(u64, u64)>,
+    labels: BTreeMap<FileKey, Label>,
 }
 
 impl Memory {
@@ -378,14 +384,14 @@ fn used_calls(((execution, tool), calls): (&(String, String), &u64)) -> UsedCall
 impl FileLabels for Memory {
     fn volume_labels<'a>(&'a self, volume: &'a str) -> Answer<'a, VolumeLabels> {
         let found = self.kept().volumes.get(volume).cloned();
-        let (root, labels) = found.unwrap_or_default();
+        let KeptVolume { root, labels } = found.unwrap_or_default();
         let labels = labels.into_iter().collect();
         answer(VolumeLabels { root, labels })
     }
 
     fn settle_volume<'a>(&'a self, volume: &'a str, root: (u64, u64)) -> Answer<'a, ()> {
         let mut kept = self.kept();
-        kept.volumes.entry(volume.to_owned()).or_default().0 = Some(root);
+        kept.volumes.entry(volume.to_owned()).or_default().root = Some(root);
         answer(())
     }
 
@@ -396,8 +402,8 @@ impl FileLabels for Memory {
         label: &'a Label,
     ) -> Answer<'a, ()> {
         let mut kept = self.kept();
-        let (_, labels) = kept.volumes.entry(volume.to_owned()).or_default();
-        labels.entry(key).or_default().join_in(label);
+        let known = kept.volumes.entry(volume.to_owned()).or_default();
+        known.labels.entry(key).or_default().join_in(label);
         answer(())
     }
 
@@ -408,14 +414,16 @@ impl FileLabels for Memory {
         label: &'a Label,
     ) -> Answer<'a, ()> {
         let mut kept = self.kept();
-        let (_, labels) = kept.volumes.entry(volume.to_owned()).or_default();
-        labels.insert(key, label.clone());
+        let known = kept.volumes.entry(volume.to_owned()).or_default();
+        known.labels.insert(key, label.clone());
         answer(())
     }
 
     fn forget_files<'a>(&'a self, volume: &'a str, files: &'a [(u64, u64)]) -> Answer<'a, ()> {
-        if let Some((_, labels)) = self.kept().volumes.get_mut(volume) {
-            labels.retain(|key, _| !files.contains(&(key.inode, key.birth)));
+        if let Some(known) = self.kept().volumes.get_mut(volume) {
+            known
+                .labels
+                .retain(|key, _| !files.contains(&(key.inode, key.birth)));
         }
         answer(())
     }

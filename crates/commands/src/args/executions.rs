@@ -6,9 +6,9 @@ use crate::args::reason;
 
 pub const EXECUTION_EXAMPLES: &str = "\
 Examples:
-  portcullis executions begin coder --accepts INTERNAL          all commands of `coder` go to its executor
-  portcullis executions begin coder --execution run-7           those of one execution of its signed calls
-  portcullis executions end run-7 --reason 'done'               what waits for it fails, and its executor ends";
+  portcullis executions begin coder --accepts INTERNAL   all its commands go to its executor
+  portcullis executions begin coder --execution run-7    those of one execution that signs
+  portcullis executions end run-7 --reason 'done'        what waits for it fails";
 
 #[derive(Debug, Subcommand)]
 pub enum Executions {

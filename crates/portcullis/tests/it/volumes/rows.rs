@@ -35,7 +35,7 @@ enum Wanted {
 
 enum Door {
     Mcp(Client),
-    Signed(Agent),
+    Signed(Box<Agent>),
 }
 
 impl Door {
@@ -192,7 +192,10 @@ async fn every_tool_answers_as_its_row_says_through_both_doors() {
     let gate = opened(CONTEXT).await;
     let signed = Agent::attest(&gate, &gate.token().unwrap(), 9, "coder").await;
     let client = other(&gate, "coder", &["--context", "coder"]).await;
-    for (door, name) in [(Door::Signed(signed), "signed"), (Door::Mcp(client), "mcp")] {
+    for (door, name) in [
+        (Door::Signed(Box::new(signed)), "signed"),
+        (Door::Mcp(client), "mcp"),
+    ] {
         for (tool, arguments, wanted) in rows() {
             let said = door.ask(tool, arguments.clone()).await;
             let fits = match (&said, &wanted) {

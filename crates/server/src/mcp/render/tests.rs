@@ -196,7 +196,7 @@ fn faults_have_codes_and_a_timeout_says_so() {
         assert_eq!(code(&answer), Some(expected), "{kind:?}");
         assert_eq!(
             read(&answer).contains("timeout"),
-            kind == FaultKind::Timeout
+            matches!(kind, FaultKind::Timeout | FaultKind::DispatchTimeout)
         );
     }
     let text = read(&shape(Era::Legacy, Action::CallTool).answer(failed(FaultKind::Timeout)));
