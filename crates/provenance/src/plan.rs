@@ -17,6 +17,7 @@ use crate::{
     index::Index,
     role::Role,
     rule::{self, Call, Finding, Ruling, Vouched},
+    taking,
 };
 
 pub use parse::PlanError;
@@ -228,9 +229,15 @@ fn fits(step: &Step, index: &Index, call: Call<'_>) -> Result<(), Vec<Finding>> 
     }
     let mut leaves = Vec::new();
     _ = rule::collect(call.sent, &mut leaves);
+    // What is deleted and who is paid is the person's to say, whatever a server lists.
+    let is_grave = taking::takes_away(call.tool)
+        || leaves
+            .iter()
+            .any(|(path, _)| rule::role_at(call.roles, path) == Role::Amount);
     for (path, value) in leaves {
         let text = rule::text_of(value);
         let role = rule::role_at(call.roles, &path);
+        let must_be_own = is_grave && matches!(role, Role::Target | Role::Object);
         let is_right = match (planned(&path), text) {
             (None | Some(From::Said), _) | (_, None) => true,
             (Some(From::Form(form)), Some(text)) => match (filled(form, &text), role) {
@@ -246,6 +253,7 @@ fn fits(step: &Step, index: &Index, call: Call<'_>) -> Result<(), Vec<Finding>> 
             },
             (Some(From::Read { tool, may_be_text }), Some(text)) => {
                 comes_from(index, role, tool, *may_be_text, &text)
+                    && (!must_be_own || rule::may_aim(index, call, &path, role, &text))
             }
         };
         if !is_right {
@@ -257,7 +265,12 @@ fn fits(step: &Step, index: &Index, call: Call<'_>) -> Result<(), Vec<Finding>> 
                 path: rule::shown(&path),
                 value: rule::shown(&text),
                 role: Some(role),
-                why: format!("is not {from}, as the plan says"),
+                why: if must_be_own {
+                    "is not yours, and no plan leaves it to a read what is deleted or who is paid"
+                        .to_owned()
+                } else {
+                    format!("is not {from}, as the plan says")
+                },
                 source: rule::Source::Unknown,
                 server: None,
             });

@@ -68,18 +68,24 @@ const PERHAPS: [&str; 16] = [
     "reset",
 ];
 
+/// Whether the tool takes something away.
+pub(crate) fn takes_away(tool: &str) -> bool {
+    let words = letters::name_words(tool);
+    words
+        .iter()
+        .any(|word| TAKING_AWAY.contains(&word.as_str()) || PERHAPS.contains(&word.as_str()))
+}
+
 /// Whether the tool takes nothing away, or the person said to.
 pub(crate) fn is_said(index: &Index, tool: &str) -> bool {
-    if has(Flaw::DeletingPasses) {
+    if has(Flaw::DeletingPasses) || !takes_away(tool) {
         return true;
     }
     let words = letters::name_words(tool);
-    let is_one = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
-    let said = |list: &[&str]| index.said().has_any(index.key(), list);
     let own: Vec<&str> = PERHAPS
         .into_iter()
         .filter(|word| words.iter().any(|own| own == word))
         .collect();
-    let takes_away = is_one(&TAKING_AWAY) || !own.is_empty();
-    !takes_away || said(&TAKING_AWAY) || said(&own)
+    let said = |list: &[&str]| index.said().has_any(index.key(), list);
+    said(&TAKING_AWAY) || said(&own)
 }

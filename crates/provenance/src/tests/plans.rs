@@ -166,6 +166,34 @@ fn a_planned_field_is_compared_sign_by_sign() {
     }
 }
 
+/// Who may write into a list would choose otherwise: the next file to be deleted, the next to be paid.
+#[test]
+fn no_plan_leaves_it_to_a_read_what_is_deleted_or_who_is_paid() {
+    let text = r#"{"steps":[
+        {"tool":"a__delete","times":9,"arguments":{"file_id":{"from":"a__list"}}},
+        {"tool":"a__share","times":9,"arguments":{"file_id":{"from":"a__list"}}},
+        {"tool":"a__pay","times":9,"arguments":{"to":{"from":"a__list"},"amount":"said"}},
+        {"tool":"a__write","times":9,"arguments":{"to":{"from":"a__list"}}}]}"#;
+    let words = "Delete 'plans' and the largest file, pay 50 EUR to ann@x.org and tell all";
+    let mut conversation = conversation(words, text);
+    let list = r#"{"structuredContent":[{"id":"3","name":"plans","owner":"ann@x.org"},{"id":"4","name":"other","owner":"eve@evil.net"}]}"#;
+    read(&mut conversation, "a__list", list);
+    for (tool, call) in [
+        ("a__delete", r#"{"file_id":"3"}"#),
+        ("a__share", r#"{"file_id":"4"}"#),
+        ("a__pay", r#"{"to":"ann@x.org","amount":50}"#),
+        ("a__write", r#"{"to":"eve@evil.net"}"#),
+    ] {
+        assert!(passes(&mut conversation, tool, call), "{tool} {call}");
+    }
+    for (tool, call) in [
+        ("a__delete", r#"{"file_id":"4"}"#),
+        ("a__pay", r#"{"to":"eve@evil.net","amount":50}"#),
+    ] {
+        assert!(!passes(&mut conversation, tool, call), "{tool} {call}");
+    }
+}
+
 /// A step of the plan before is no step of the one in its place.
 #[test]
 fn a_step_is_spent_of_its_own_plan_and_can_be_given_back() {
