@@ -198,7 +198,7 @@ fn at_provider(suite: &Suite) -> Result<Verdict> {
     let url = provider.first(|line| line.strip_prefix("listening on ").map(str::to_owned))?;
     let programs = gate::own_directory()?;
     let (program, home) = (programs.join("portcullis"), Home::new()?);
-    let (mut said, mut calls, mut failed) = (String::new(), 0, 0);
+    let (mut said, mut calls, mut failed) = (String::new(), 0_u64, 0_usize);
     for run in 0..2 {
         let _gate = Gate::launch(&programs, home.path(), &url)?;
         if run == 0 {
@@ -213,12 +213,12 @@ fn at_provider(suite: &Suite) -> Result<Verdict> {
         }
     }
     let counts = counts(&url)?;
+    let count = |name: &str| counts.get(name).and_then(Value::as_u64);
+    let refused = counts.get("refused").and_then(Value::as_array);
     let is_good = failed == 0
-        && counts["calls"] == calls
-        && counts["refused"].as_array().is_some_and(Vec::is_empty)
-        && counts["granted"]
-            .as_u64()
-            .is_some_and(|granted| granted > 4);
+        && count("calls") == Some(calls)
+        && refused.is_some_and(Vec::is_empty)
+        && count("granted").is_some_and(|granted| granted > 4);
     let outcome = match is_good {
         true => format!("ok {AT_PROVIDER}"),
         false => {
