@@ -33,7 +33,7 @@ use upstreams::{
     Board, commands::Commands, executions::Executions, settings::HubSettings, upstream::Hub,
     workers::Workers,
 };
-use vocab::{Fault, FaultKind, Redacted, ServerId, Stop, Violation};
+use vocab::{Fault, FaultKind, ServerId, Stop, Violation};
 use wire::Json;
 
 use crate::{
@@ -42,7 +42,7 @@ use crate::{
     events::Subscription,
     problem,
     readers::Readers,
-    settings::{Accounts, Rules, Settings},
+    settings::{Account, Accounts, Rules, Settings},
     volumes::Volumes,
     words::Unheard,
 };
@@ -156,10 +156,10 @@ impl Inner {
     }
 
     /// The user's own credential for a server, if there is one.
-    pub(crate) fn account(&self, server: &ServerId, user: &str) -> Option<Redacted<String>> {
+    pub(crate) fn account(&self, server: &ServerId, user: &str) -> Option<Account> {
         match (self.accounts)(server, user) {
             Ok(account) => {
-                if let Some(token) = &account {
+                if let Some(Account::Token(token)) = &account {
                     self.hub.hold(token.expose());
                 }
                 account

@@ -13,16 +13,24 @@ pub use callers::settings::{
 pub use provenance::Role as ArgumentRole;
 pub use storage::{Durability, VolumeSpec};
 pub use upstreams::settings::{
-    Allow, Arrivals, Health, HealthMethod, HttpKind, JailSpec, Jails, LoginStore, Profile, Secrets,
-    ServerSpec, Standing, TargetSpec, Text, ToolRule, Transport, WorkerSettings,
+    Allow, Arrivals, Health, HealthMethod, Holder, HttpKind, JailSpec, Jails, LoginStore, Profile,
+    Secrets, ServerSpec, Standing, TargetSpec, Text, ToolRule, Transport, WorkerSettings,
 };
 pub use upstreams::{commands::CommandSettings, executions::ExecutionSettings};
 
 use crate::{Credential, Pins, Program};
 
-/// A user's own credential for a server, if the user has connected an account there.
-pub type Accounts =
-    Arc<dyn Fn(&ServerId, &str) -> Result<Option<Redacted<String>>, String> + Send + Sync>;
+/// A user's own account at a server.
+#[derive(Debug)]
+pub enum Account {
+    /// A token that the user handed over.
+    Token(Redacted<String>),
+    /// A login, whose token is asked for when it is spent.
+    Login,
+}
+
+/// A user's own account at a server, if the user has connected one there.
+pub type Accounts = Arc<dyn Fn(&ServerId, &str) -> Result<Option<Account>, String> + Send + Sync>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DoorSettings {

@@ -1,4 +1,4 @@
-//! Logins to servers: where the vault keeps them, one for each server.
+//! Logins to servers: where the vault keeps them, one for each server and one for each user's account there.
 
 use std::{
     sync::Arc,
@@ -6,18 +6,21 @@ use std::{
 };
 
 use config::Resolved;
-use gateway::settings::LoginStore;
+use gateway::settings::{Holder, LoginStore};
 use oauth::{Login, Plain};
-use secrets::{SecretError, Vault};
+use secrets::{Secret, SecretError, Vault};
 use vocab::ServerId;
 
-use crate::{Home, worker};
+use crate::{Home, accounts, worker};
 
 const PREFIX: &str = "login.";
 
-/// The vault's name for a server's login.
-fn name(server: &ServerId) -> String {
-    format!("{PREFIX}{server}")
+/// The vault's name for a login. A user's is where the user's token would be.
+fn name(holder: &Holder) -> Option<String> {
+    match &holder.user {
+        None => Some(format!("{PREFIX}{}", holder.server)),
+        Some(user) => accounts::name(&holder.server, user),
+    }
 }
 
 /// The server, if this is the name of a login.
@@ -26,19 +29,30 @@ pub fn parse(name: &str) -> Option<ServerId> {
     ServerId::parse(name.strip_prefix(PREFIX)?).ok()
 }
 
-/// The login to a server, if there is one.
-pub fn load(vault: &Vault, server: &ServerId) -> Result<Option<Login>, SecretError> {
-    let sealed = vault.get(&name(server))?;
-    Ok(sealed.and_then(|sealed| Login::open(&sealed, Plain::OnLoopback)))
+/// The login of a holder, if there is one.
+pub fn load(vault: &Vault, holder: &Holder) -> Result<Option<Login>, SecretError> {
+    let sealed = sealed(vault, holder)?;
+    Ok(sealed.and_then(|sealed| open(&sealed)))
 }
 
-pub fn save(vault: &Vault, server: &ServerId, login: &Login) -> Result<(), SecretError> {
-    vault.set(&name(server), &login.seal())
+fn sealed(vault: &Vault, holder: &Holder) -> Result<Option<Secret>, SecretError> {
+    name(holder).map_or(Ok(None), |name| vault.get(&name))
+}
+
+/// The login that an entry of the vault is. A user may have handed over a token instead.
+#[must_use]
+pub fn open(sealed: &Secret) -> Option<Login> {
+    Login::open(sealed, Plain::OnLoopback)
+}
+
+pub fn save(vault: &Vault, holder: &Holder, login: &Login) -> Result<(), SecretError> {
+    let name = name(holder).unwrap_or_default();
+    vault.set(&name, &login.seal())
 }
 
 /// Says whether there was one.
-pub fn forget(vault: &Vault, server: &ServerId) -> Result<bool, SecretError> {
-    vault.delete(&name(server))
+pub fn forget(vault: &Vault, holder: &Holder) -> Result<bool, SecretError> {
+    name(holder).map_or(Ok(false), |name| vault.delete(&name))
 }
 
 /// What the gate renews logins with.
@@ -46,9 +60,10 @@ pub fn store(home: &Home, resolved: &Resolved) -> Result<LoginStore, String> {
     let vault = Vault::in_home(home.vault(), secrets::os_entropy());
     let kept = vault.clone();
     Ok(LoginStore {
-        load: Arc::new(move |server| vault.get(&name(server)).map_err(|error| error.to_string())),
-        replace: Arc::new(move |server, before, sealed| {
-            kept.replace(&name(server), before, sealed)
+        load: Arc::new(move |holder| sealed(&vault, holder).map_err(|error| error.to_string())),
+        replace: Arc::new(move |holder, before, login| {
+            let name = name(holder).unwrap_or_default();
+            kept.replace(&name, before, login)
                 .map_err(|error| error.to_string())
         }),
         now: Arc::new(now),

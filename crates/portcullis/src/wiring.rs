@@ -10,8 +10,8 @@ use config::Resolved;
 use gateway::{
     Credential, Pins, Program,
     settings::{
-        Accounts, CommandSettings, Configuration, ExecutionSettings, Jails, Proofs, Settings,
-        Signing, VolumeEntry, WorkerSettings,
+        Account, Accounts, CommandSettings, Configuration, ExecutionSettings, Jails, Proofs,
+        Settings, Signing, VolumeEntry, WorkerSettings,
     },
 };
 use state::State;
@@ -126,15 +126,18 @@ fn jails(home: &Home) -> Result<Jails, String> {
     })
 }
 
-/// A user's own token for a server. Looked up for every call, so an account that was connected or removed counts at once.
+/// A user's own account at a server. Looked up for every call, so an account that was connected or removed counts at once.
 fn accounts(home: &Home) -> Accounts {
     let vault = secrets::Vault::in_home(home.vault(), secrets::os_entropy());
     Arc::new(move |server, user| {
         let Some(name) = accounts::name(server, user) else {
             return Ok(None);
         };
-        let token = vault.get(&name).map_err(|error| error.to_string())?;
-        Ok(token.map(|token| Redacted::new(token.expose().to_owned())))
+        let kept = vault.get(&name).map_err(|error| error.to_string())?;
+        Ok(kept.map(|kept| match home::logins::open(&kept) {
+            Some(_) => Account::Login,
+            None => Account::Token(Redacted::new(kept.expose().to_owned())),
+        }))
     })
 }
 

@@ -19,14 +19,30 @@ use oauth::{
 };
 use secrets::Secret;
 use tokio::{sync::Mutex as Turn, time::Instant};
-use vocab::{Rule, ServerId, Stop, Violation};
+use vocab::{Fault, FaultKind, Rule, ServerId, Stop, Violation};
 
 use crate::{clerk::Clerk, settings::WorkerSettings};
 
-/// Reads the sealed login of a server.
-type Load = dyn Fn(&ServerId) -> Result<Option<Secret>, String> + Send + Sync;
+/// Whose login it is: the server's, which serves all callers, or one user's at that server. No two share one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Holder {
+    pub server: ServerId,
+    pub user: Option<String>,
+}
+
+impl From<&ServerId> for Holder {
+    fn from(server: &ServerId) -> Self {
+        Self {
+            server: server.clone(),
+            user: None,
+        }
+    }
+}
+
+/// Reads the sealed login of a holder.
+type Load = dyn Fn(&Holder) -> Result<Option<Secret>, String> + Send + Sync;
 /// Writes it, if it is still the one that was read.
-type Replace = dyn Fn(&ServerId, &Secret, &Secret) -> Result<bool, String> + Send + Sync;
+type Replace = dyn Fn(&Holder, &Secret, &Secret) -> Result<bool, String> + Send + Sync;
 
 /// Where logins rest, and what renewing them needs of the world.
 #[derive(Clone)]
@@ -115,6 +131,13 @@ pub(crate) struct Live {
     pub(crate) state: LoginState,
 }
 
+impl Live {
+    fn is_due(&self) -> bool {
+        let soon = Instant::now() + SHORTEST_PAUSE;
+        self.due.is_some_and(|due| due <= soon)
+    }
+}
+
 impl fmt::Debug for Live {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Live")
@@ -151,7 +174,7 @@ struct Desk {
 #[derive(Debug)]
 pub struct Logins {
     store: LoginStore,
-    desks: Mutex<HashMap<ServerId, Arc<Turn<Desk>>>>,
+    desks: Mutex<HashMap<Holder, Arc<Turn<Desk>>>>,
 }
 
 impl Logins {
@@ -166,17 +189,44 @@ impl Logins {
     /// The token of a server's login, renewed first if it has ended. `Ok(None)`: there is no login to this address.
     pub(crate) async fn token(
         self: &Arc<Self>,
-        id: &ServerId,
+        holder: &Holder,
         url: &str,
     ) -> Result<Option<Live>, NoToken> {
-        let Some((_, login)) = self.load(id, url).await? else {
+        let Some((_, login)) = self.load(holder, url).await? else {
             return Ok(None);
         };
         if login.is_alive((self.store.now)()) {
             return Ok(Some(self.live(&login)));
         }
         let stale = login.access;
-        self.renew(id, url, &stale).await.map(Some)
+        self.renew(holder, url, &stale).await.map(Some)
+    }
+
+    /// A user's own token, renewed first if it is due. `Ok(None)`: the user has no login there.
+    pub async fn of_user(
+        self: &Arc<Self>,
+        holder: &Holder,
+        url: &str,
+    ) -> Result<Option<Secret>, Stop> {
+        let live = match self.token(holder, url).await {
+            // Ahead of its end, so that no call of the user comes too late.
+            Ok(Some(live)) if live.is_due() => {
+                self.renew(holder, url, &live.access).await.map(Some)
+            }
+            outcome => outcome,
+        };
+        match live {
+            Ok(live) => Ok(live.map(|live| live.access)),
+            Err(NoToken::Person(_)) => Err(Violation::new(
+                Rule::LoginRequired,
+                format!("the user's login at {} has ended", holder.server),
+            )
+            .with_hint("the user must log in again: `portcullis connect-account --login`")
+            .into()),
+            Err(NoToken::Later { problem, .. }) => {
+                Err(Fault::new(FaultKind::Upstream, problem).into())
+            }
+        }
     }
 
     /// A newer token than `stale`. Whoever finds one there takes it.
@@ -184,24 +234,24 @@ impl Logins {
     /// It goes on when nobody waits for it any more: an answer that is lost may be the only one that can be renewed again.
     pub(crate) async fn renew(
         self: &Arc<Self>,
-        id: &ServerId,
+        holder: &Holder,
         url: &str,
         stale: &Secret,
     ) -> Result<Live, NoToken> {
-        let (logins, id, url) = (Arc::clone(self), id.clone(), url.to_owned());
+        let (logins, holder, url) = (Arc::clone(self), holder.clone(), url.to_owned());
         let stale = Secret::new(stale.expose().to_owned());
-        let task = tokio::spawn(async move { logins.renewed(&id, &url, &stale).await });
+        let task = tokio::spawn(async move { logins.renewed(&holder, &url, &stale).await });
         task.await
             .unwrap_or_else(|error| Err(later(error.to_string())))
     }
 
-    async fn renewed(&self, id: &ServerId, url: &str, stale: &Secret) -> Result<Live, NoToken> {
-        let desk = self.desk(id);
+    async fn renewed(&self, holder: &Holder, url: &str, stale: &Secret) -> Result<Live, NoToken> {
+        let desk = self.desk(holder);
         let mut desk = desk.lock().await;
         if let Some((before, renewed)) = desk.unsaved.take() {
-            return self.keep(id, before, renewed, &mut desk).await;
+            return self.keep(holder, before, renewed, &mut desk).await;
         }
-        let kept = self.load(id, url).await?;
+        let kept = self.load(holder, url).await?;
         let (sealed, login) = kept.ok_or(NoToken::Person(LoginState::Required))?;
         if login.access.expose() != stale.expose() && login.is_alive((self.store.now)()) {
             return Ok(self.live(&login));
@@ -220,12 +270,12 @@ impl Logins {
             let pause = until.saturating_duration_since(Instant::now());
             return self.without(login, pause, problem.clone());
         }
-        self.ask(id, sealed, login, &mut desk).await
+        self.ask(holder, sealed, login, &mut desk).await
     }
 
     async fn ask(
         &self,
-        id: &ServerId,
+        holder: &Holder,
         sealed: Secret,
         login: Login,
         desk: &mut Desk,
@@ -247,19 +297,19 @@ impl Logins {
                 Outcome::Nonce(wanted) => nonce = Some(wanted),
                 Outcome::Renewed(renewed) => {
                     *desk = Desk::default();
-                    return self.keep(id, sealed, renewed, desk).await;
+                    return self.keep(holder, sealed, renewed, desk).await;
                 }
-                Outcome::Ended(problem) => return Err(ended(id, login, &problem, desk)),
+                Outcome::Ended(problem) => return Err(ended(holder, login, &problem, desk)),
                 Outcome::ClientRefused(problem) => {
                     // The next login registers another client; trying this one again would only be refused again.
                     if let Some(without) = login.with_client_refused() {
-                        self.replace(id, &sealed, &without).await?;
+                        self.replace(holder, &sealed, &without).await?;
                     }
-                    return Err(ended(id, login, &problem, desk));
+                    return Err(ended(holder, login, &problem, desk));
                 }
                 Outcome::Later { seconds, problem } => {
                     let problem = login.without_secrets(&problem.to_string());
-                    tracing::warn!(server = %id, %problem, seconds, "the login cannot be renewed now");
+                    tracing::warn!(server = %holder.server, %problem, seconds, "the login cannot be renewed now");
                     desk.failures = desk.failures.saturating_add(1);
                     let pause = Duration::from_secs(seconds);
                     desk.closed = Some((Instant::now() + pause, problem.clone()));
@@ -290,15 +340,15 @@ impl Logins {
     /// Sealed and synced first: a token that was handed out and then lost with its refresh token would end the login.
     async fn keep(
         &self,
-        id: &ServerId,
+        holder: &Holder,
         before: Secret,
         renewed: Box<Login>,
         desk: &mut Desk,
     ) -> Result<Live, NoToken> {
-        match self.replace(id, &before, &renewed).await {
+        match self.replace(holder, &before, &renewed).await {
             Ok(true) => Ok(self.live(&renewed)),
             // Somebody logged in anew meanwhile, or out: what they did stands.
-            Ok(false) => match self.load(id, &renewed.server).await? {
+            Ok(false) => match self.load(holder, &renewed.server).await? {
                 Some((_, login)) => Ok(self.live(&login)),
                 None => Err(NoToken::Person(LoginState::Required)),
             },
@@ -312,13 +362,13 @@ impl Logins {
 
     async fn replace(
         &self,
-        id: &ServerId,
+        holder: &Holder,
         before: &Secret,
         login: &Login,
     ) -> Result<bool, NoToken> {
-        let (replace, id) = (Arc::clone(&self.store.replace), id.clone());
+        let (replace, holder) = (Arc::clone(&self.store.replace), holder.clone());
         let (before, sealed) = (Secret::new(before.expose().to_owned()), login.seal());
-        tokio::task::spawn_blocking(move || replace(&id, &before, &sealed))
+        tokio::task::spawn_blocking(move || replace(&holder, &before, &sealed))
             .await
             .map_err(|error| error.to_string())
             .and_then(|replaced| replaced)
@@ -326,10 +376,10 @@ impl Logins {
     }
 
     /// The login to this address, and the text that it rests in.
-    async fn load(&self, id: &ServerId, url: &str) -> Result<Option<(Secret, Login)>, NoToken> {
-        let (load, id, url) = (Arc::clone(&self.store.load), id.clone(), url.to_owned());
+    async fn load(&self, holder: &Holder, url: &str) -> Result<Option<(Secret, Login)>, NoToken> {
+        let (load, holder, url) = (Arc::clone(&self.store.load), holder.clone(), url.to_owned());
         let loaded = tokio::task::spawn_blocking(move || {
-            let kept = load(&id)?.and_then(|sealed| {
+            let kept = load(&holder)?.and_then(|sealed| {
                 let login = Login::open(&sealed, Plain::OnLoopback)?;
                 login.is_for(&url).then_some((sealed, login))
             });
@@ -364,9 +414,9 @@ impl Logins {
         }
     }
 
-    fn desk(&self, id: &ServerId) -> Arc<Turn<Desk>> {
+    fn desk(&self, holder: &Holder) -> Arc<Turn<Desk>> {
         let mut desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(desks.entry(id.clone()).or_default())
+        Arc::clone(desks.entry(holder.clone()).or_default())
     }
 }
 
@@ -385,9 +435,9 @@ fn later(problem: String) -> NoToken {
     }
 }
 
-fn ended(id: &ServerId, login: Login, problem: &oauth::Problem, desk: &mut Desk) -> NoToken {
+fn ended(holder: &Holder, login: Login, problem: &oauth::Problem, desk: &mut Desk) -> NoToken {
     let problem = login.without_secrets(&problem.to_string());
-    tracing::warn!(server = %id, %problem, "the login has ended");
+    tracing::warn!(server = %holder.server, %problem, "the login has ended");
     let outcome = expired(&problem);
     desk.ended = login.refresh.map(|refresh| (refresh, problem));
     outcome

@@ -9,7 +9,7 @@ use vocab::{Effect, Level, ServerId};
 pub use callers::settings::{Access, Rate};
 pub use sandbox::jailer::Profile;
 
-pub use crate::logins::LoginStore;
+pub use crate::logins::{Holder, LoginStore};
 
 use crate::{Board, Pins};
 
@@ -299,6 +299,15 @@ impl ServerSpec {
             health: None,
             allow: Allow::default(),
             capabilities: Vec::new(),
+        }
+    }
+
+    /// The address of a remote server.
+    #[must_use]
+    pub fn url(&self) -> Option<&str> {
+        match &self.transport {
+            Transport::Http { url, .. } => Some(url),
+            _ => None,
         }
     }
 

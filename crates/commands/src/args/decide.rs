@@ -151,6 +151,7 @@ const ACCOUNT_EXAMPLES: &str = "\
 Examples:
   portcullis connect-account github --user alice            asks for the token, without showing it
   portcullis connect-account github --user alice < token    takes it from a file
+  portcullis connect-account github --user alice --login    alice logs in with a browser
   portcullis connect-account --list
   portcullis connect-account github --user alice --remove";
 
@@ -169,6 +170,11 @@ pub struct ConnectAccount {
     /// Forget the account's token
     #[arg(long, conflicts_with = "list", requires = "server")]
     pub remove: bool,
+    /// Log in as the user in a browser, instead of handing over a token
+    #[arg(long, conflicts_with_all = ["list", "remove"], requires = "server")]
+    pub login: bool,
+    #[command(flatten)]
+    pub how: super::LoginOptions,
 }
 
 #[derive(Debug, Subcommand)]

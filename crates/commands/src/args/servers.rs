@@ -126,6 +126,13 @@ Examples:
 pub struct Login {
     /// The server's id
     pub id: String,
+    #[command(flatten)]
+    pub how: LoginOptions,
+}
+
+/// How a person, or a machine, is let in.
+#[derive(Debug, Args, PartialEq, Eq)]
+pub struct LoginOptions {
     /// Rights to ask for, instead of those the server names
     #[arg(long, value_name = "SCOPES")]
     pub scopes: Option<String>,
@@ -176,6 +183,28 @@ pub struct Login {
     /// The authorization server is another than at the last login, and that is expected
     #[arg(long)]
     pub accept_issuer: bool,
+}
+
+impl Default for LoginOptions {
+    fn default() -> Self {
+        Self {
+            scopes: None,
+            no_browser: false,
+            paste: false,
+            port: 17878,
+            client_id: None,
+            client_secret: None,
+            client_key: None,
+            client_document: None,
+            client_credentials: false,
+            issuer: None,
+            resource: None,
+            param: Vec::new(),
+            older_discovery: false,
+            assume_pkce: false,
+            accept_issuer: false,
+        }
+    }
 }
 
 const EDIT_EXAMPLES: &str = "\

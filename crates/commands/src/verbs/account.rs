@@ -1,6 +1,6 @@
 //! `portcullis connect-account`
 
-use gateway::settings::Transport;
+use gateway::settings::{Holder, Transport};
 use home::{Home, accounts};
 use secrets::{Vault, os_entropy};
 use serde_json::{Value, json};
@@ -10,7 +10,12 @@ use terminal::{
 };
 use vocab::ServerId;
 
-use crate::{args, files::load, record, verbs::secret};
+use crate::{
+    args,
+    files::load,
+    record,
+    verbs::{secret, servers::login},
+};
 
 pub fn run(
     args: &args::ConnectAccount,
@@ -32,6 +37,10 @@ pub fn run(
     let name = accounts::name(&id, user)
         .filter(|_| vocab::is_caller_name(user))
         .ok_or_else(too_long)?;
+    let holder = Holder {
+        server: id,
+        user: Some(user.clone()),
+    };
     let document = |done: &str| json!({ "server": server, "user": user, "done": done });
     if args.remove {
         if !vault.names().map_err(secret::trouble)?.contains(&name) {
@@ -40,7 +49,10 @@ pub fn run(
             )));
         }
         note(home, "account.removed", server, user)?;
-        vault.delete(&name).map_err(secret::trouble)?;
+        // A login is taken back where it came from; a token is only forgotten.
+        if login::end(&holder, home)?.is_none() {
+            vault.delete(&name).map_err(secret::trouble)?;
+        }
         screen.show(
             &document("removed"),
             &format!("The account of {user} at {server} is forgotten.\n"),
@@ -48,6 +60,21 @@ pub fn run(
         return Ok(Exit::Done);
     }
     let advice = advice(home, server)?;
+    if !args.login && args.how != args::LoginOptions::default() {
+        return Err(Trouble::usage(
+            "these options are for a login; say --login with them",
+        ));
+    }
+    if args.login {
+        let made = login::make(&holder, &args.how, home, screen)?;
+        note(home, "account.connected", server, user)?;
+        login::keep(&holder, &made, home)?;
+        screen.show(
+            &document("connected"),
+            &format!("Logged in. Calls of {user} to tools of {server} that require it use this account.\n{advice}"),
+        )?;
+        return Ok(Exit::Done);
+    }
     let token = secret::ask(&format!("{user}'s token for {server}"))?;
     if token.expose().bytes().any(|byte| !byte.is_ascii_graphic()) {
         return Err(Trouble::usage(

@@ -11,11 +11,11 @@ use calls::finish::Phase;
 use upstreams::{
     catalog::Target,
     link::Link,
-    logins::login_required,
+    logins::{Holder, login_required},
     upstream::{Status, Upstream},
     words,
 };
-use vocab::{Fault, FaultKind, Stop};
+use vocab::{Fault, FaultKind, Redacted, Stop};
 use wire::{worker::method, write::Object};
 
 use super::{CallerSide, Carried, Raw};
@@ -23,6 +23,7 @@ use crate::{
     Action, CallRequest, Era,
     call::{Case, Order, left},
     gate::Inner,
+    settings::Account,
 };
 use exchange::{Exchange, last_word};
 
@@ -66,8 +67,9 @@ pub(super) async fn carry(order: Order, side: CallerSide<'_>) -> Result<Carried,
         return Ok(Carried { raw, label });
     }
     listen_for_logs(request, &target, upstream, &link).await;
+    let own = own_account(case, &target, upstream, left(case, budget.time)?).await?;
     let time = left(case, budget.time)?;
-    let about = about(case, &target, time)?;
+    let about = about(case, &target, time, own.as_ref());
     still_there(gate, upstream)?;
     let (id, words) = link.forward(about, order.bytes(), request.caller.room());
     drop(order);
@@ -162,7 +164,12 @@ async fn connected(
 }
 
 /// What the worker must know of a call besides its parameters.
-fn about(case: Case<'_>, target: &Target, time: Duration) -> Result<Object, Stop> {
+fn about(
+    case: Case<'_>,
+    target: &Target,
+    time: Duration,
+    own: Option<&(&str, Redacted<String>)>,
+) -> Object {
     let request = case.request;
     let client = request.origin.client();
     let is_modern = request.origin.answers_anew();
@@ -189,19 +196,60 @@ fn about(case: Case<'_>, target: &Target, time: Duration) -> Result<Object, Stop
         u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
     );
     out.bool("mrtr", is_modern);
-    if request.action.is_of_tool() && target.spec.rule(&target.name).requires_user_auth {
-        // Admit saw the account; should it be gone since, the call fails rather than go out under the gate's own name.
-        let account = request
-            .caller
-            .user()
-            .and_then(|user| Some((user, case.gate.account(&target.spec.id, user)?)));
-        let (user, token) =
-            account.ok_or_else(|| unavailable("the user's account was disconnected"))?;
+    if let Some((user, token)) = own {
         out.object("as", |out| {
             out.str("user", user).str("bearer", token.expose());
         });
     }
-    Ok(out)
+    out
+}
+
+/// The caller's user with the token of their own account, where the tool must be called with it.
+///
+/// Admit saw the account; should it be gone since, the call fails rather than go out under the gate's own name.
+async fn own_account<'a>(
+    case: Case<'a>,
+    target: &Target,
+    upstream: &Upstream,
+    time: Duration,
+) -> Result<Option<(&'a str, Redacted<String>)>, Stop> {
+    let request = case.request;
+    let needs_own = target.spec.rule(&target.name).requires_user_auth;
+    if !request.action.is_of_tool() || !needs_own {
+        return Ok(None);
+    }
+    let gone = || unavailable("the user's account was disconnected");
+    let user = request.caller.user().ok_or_else(gone)?;
+    let token = match case.gate.account(&target.spec.id, user).ok_or_else(gone)? {
+        Account::Token(token) => token,
+        Account::Login => {
+            let token = token_of_login(case.gate, upstream, user);
+            let token = tokio::time::timeout(time, token).await;
+            let late = |_| Fault::new(FaultKind::Timeout, "timeout: the login is still renewed");
+            token.map_err(late)??.ok_or_else(gone)?
+        }
+    };
+    Ok(Some((user, token)))
+}
+
+async fn token_of_login(
+    gate: &Inner,
+    upstream: &Upstream,
+    user: &str,
+) -> Result<Option<Redacted<String>>, Stop> {
+    let spec = upstream.spec();
+    let Some(url) = spec.url() else {
+        return Ok(None);
+    };
+    let holder = Holder {
+        server: spec.id.clone(),
+        user: Some(user.to_owned()),
+    };
+    let token = gate.hub.logins().of_user(&holder, url).await?;
+    Ok(token.map(|token| {
+        gate.hub.hold_login(&holder, token.expose());
+        Redacted::new(token.expose().to_owned())
+    }))
 }
 
 /// Upstreams are told of the first subscriber of a resource and of the last one's leaving.

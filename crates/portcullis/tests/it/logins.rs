@@ -1,6 +1,7 @@
 //! Logins to servers: made by a person, kept alive by the gate, ended by either side.
 
 mod trouble;
+mod users;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -41,10 +42,14 @@ fn free_port() -> u16 {
 }
 
 fn begin(home: &Path, options: &[&str]) -> Person {
+    begin_by(home, &["servers", "login", "guarded"], options)
+}
+
+fn begin_by(home: &Path, verb: &[&str], options: &[&str]) -> Person {
     let port = free_port();
     let mut command = Command::new(portcullis());
     command.arg("--home").arg(home).arg("--json");
-    command.args(["servers", "login", "guarded", "--no-browser", "--port"]);
+    command.args(verb).args(["--no-browser", "--port"]);
     command.arg(port.to_string()).args(options);
     let piped = [Stdio::piped(), Stdio::piped(), Stdio::piped()];
     let [stdin, stdout, stderr] = piped;

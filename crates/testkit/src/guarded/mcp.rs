@@ -58,6 +58,8 @@ fn serve(books: &mut Books, asked: &Asked, message: &Value) -> Given {
         "tools/list" => json!({ "tools": [tool("echo"), tool("reflect"), tool("write")] }),
         "tools/call" => {
             books.calls += 1;
+            let shown = asked.header("authorization").unwrap_or_default();
+            books.shown.push(shown.to_owned());
             let said = match text("/params/name") {
                 // A server that gives away what it was sent.
                 "reflect" => asked.header("authorization").unwrap_or_default().to_owned(),

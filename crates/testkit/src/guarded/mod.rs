@@ -52,6 +52,8 @@ pub struct Books {
     pub granted: BTreeMap<String, usize>,
     pub reused: usize,
     pub revoked: usize,
+    /// The credential of each call of a tool, in order.
+    pub shown: Vec<String>,
     /// Calls of tools that were carried out, and requests that came without a good token.
     pub calls: usize,
     pub refused: usize,

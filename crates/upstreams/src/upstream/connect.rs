@@ -87,14 +87,15 @@ pub(super) async fn connect(
 ) -> Result<Connection, Unconnected> {
     let spec = upstream.spec();
     let login = match spec.login_address() {
-        Some(address) => hub.logins().token(&spec.id, address).await?,
+        Some(address) => hub.logins().token(&(&spec.id).into(), address).await?,
         None => None,
     };
     match attempt(hub, upstream, link, login).await {
         // The token looked alive, and the server says it is not: another one, once.
         Err(Refused::Token(stale)) => {
             let address = spec.login_address().unwrap_or_default();
-            let login = hub.logins().renew(&spec.id, address, &stale.access).await?;
+            let holder = (&spec.id).into();
+            let login = hub.logins().renew(&holder, address, &stale.access).await?;
             match attempt(hub, upstream, link, Some(login)).await {
                 Err(Refused::Token(_)) => Err(Unconnected::Login(LoginState::Expired {
                     problem: "the server does not take a token that was renewed just now"
@@ -249,7 +250,7 @@ async fn request(
                 http.bool("login", true);
             }
             if let Some(login) = login {
-                hub.hold_login(&spec.id, login.access.expose());
+                hub.hold_login(&(&spec.id).into(), login.access.expose());
                 http.str("bearer", login.access.expose());
             }
             let http = http.finish();

@@ -31,7 +31,7 @@ use crate::{
     catalog::{Basis, Catalog, Face, Item, Snapshots, reparse},
     change::Change,
     link::{EventName, Link, Word},
-    logins::Logins,
+    logins::{Holder, Logins},
     pins::Pins,
     settings::HubSettings,
     workers::Workers,
@@ -82,8 +82,8 @@ pub struct Hub {
     /// Secrets that were handed to servers, so that none of them comes back to a caller.
     held: ArcSwap<Held>,
     held_values: Mutex<Vec<Zeroizing<String>>>,
-    /// The tokens of logins, the last ones of each server.
-    held_logins: Mutex<HashMap<ServerId, VecDeque<Zeroizing<String>>>>,
+    /// The tokens of logins, the last ones of each holder.
+    held_logins: Mutex<HashMap<Holder, VecDeque<Zeroizing<String>>>>,
     pub(super) rebuilding: Mutex<()>,
     catalog_version: watch::Sender<u64>,
     changes: broadcast::Sender<Change>,
@@ -155,7 +155,7 @@ impl Hub {
         &self.ledger
     }
 
-    pub(super) fn logins(&self) -> &Arc<Logins> {
+    pub fn logins(&self) -> &Arc<Logins> {
         &self.logins
     }
 
@@ -181,11 +181,11 @@ impl Hub {
         }
     }
 
-    /// From now on the token of this server's login is taken out of results, and the ones before it for a while.
-    pub(super) fn hold_login(&self, server: &ServerId, token: &str) {
+    /// From now on the token of this login is taken out of results, and the ones before it for a while.
+    pub fn hold_login(&self, holder: &Holder, token: &str) {
         let values = lock(&self.held_values);
         let mut logins = lock(&self.held_logins);
-        let tokens = logins.entry(server.clone()).or_default();
+        let tokens = logins.entry(holder.clone()).or_default();
         if tokens.iter().any(|held| held.as_str() == token) {
             return;
         }
@@ -197,7 +197,7 @@ impl Hub {
     fn store_held(
         &self,
         values: &[Zeroizing<String>],
-        logins: &HashMap<ServerId, VecDeque<Zeroizing<String>>>,
+        logins: &HashMap<Holder, VecDeque<Zeroizing<String>>>,
     ) {
         let all = values.iter().chain(logins.values().flatten());
         self.held

@@ -113,12 +113,13 @@ async fn renew(
     let spec = upstream.spec();
     let address = spec.login_address()?;
     let mut params = params(upstream, generation);
-    let renewed = hub.logins().renew(&spec.id, address, &stale.access).await;
+    let holder = (&spec.id).into();
+    let renewed = hub.logins().renew(&holder, address, &stale.access).await;
     let outcome = match renewed {
         Ok(live) => {
             // The same again would only be refused again.
             if live.access.expose() != stale.access.expose() {
-                hub.hold_login(&spec.id, live.access.expose());
+                hub.hold_login(&holder, live.access.expose());
                 params.str("bearer", live.access.expose());
             }
             Some(live)

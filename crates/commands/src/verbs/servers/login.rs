@@ -9,10 +9,7 @@ mod callback;
 use std::time::{Duration, Instant};
 
 use config::Resolved;
-use gateway::{
-    Clerk,
-    settings::{Text, Transport},
-};
+use gateway::{Clerk, settings::Holder};
 use home::{
     Home,
     logins::{self, now},
@@ -48,34 +45,11 @@ pub(in crate::verbs) fn login(
     home: &Home,
     screen: &mut Screen<'_>,
 ) -> Result<Exit, Trouble> {
-    home.prepare().map_err(Trouble::failed)?;
-    let (_, resolved) = files::load(&home.config_file())?;
-    let (id, server) = find(&args.id, &resolved)?;
-    let vault = Vault::in_home(home.vault(), os_entropy());
-    let before = logins::load(&vault, &id)
-        .map_err(secret::trouble)?
-        .filter(|login| login.is_for(server.text()));
-    let seen = seen_by_gate(id.as_str(), home);
-    let wanted = seen.as_ref().and_then(|login| login.scopes.as_deref());
-    let wanted = wanted.and_then(|scopes| Scopes::parse(scopes).ok());
-    let redirect = format!("http://127.0.0.1:{}/oauth/callback", args.port);
-    let visit = Visit::begin(args, redirect.clone())?;
-    let runtime = home::answers::runtime()?;
-    let made = runtime.block_on(async {
-        let near = near(&server, args)?;
-        let clerk = Clerk::start(worker::clerk(&resolved).map_err(Trouble::failed)?, near);
-        let mut challenge = knock(&clerk, &server, &id, seen.is_some()).await?;
-        if let Some(scopes) = wanted {
-            let more = challenge.get_or_insert_default();
-            more.scope = Some(scopes);
-            more.error = Some("insufficient_scope".to_owned());
-        }
-        let known = before.as_ref().map(|login| login.issuer.clone());
-        let plan = plan(args, server.clone(), challenge, redirect, before, home).await?;
-        run(plan, &clerk, known.as_deref(), &visit, args, screen).await
-    })?;
+    let holder = Holder::from(&server_id(&args.id)?);
+    let made = make(&holder, &args.how, home, screen)?;
+    let id = &holder.server;
     note(home, "server.login", id.as_str(), &made.issuer)?;
-    logins::save(&vault, &id, &made).map_err(secret::trouble)?;
+    keep(&holder, &made, home)?;
     tell_gate(id.as_str(), home, screen);
     let connected = connected(id.as_str(), home);
     let mut text = format!(
@@ -100,14 +74,61 @@ pub(in crate::verbs) fn login(
     Ok(Exit::Done)
 }
 
+/// Seals a login in the vault.
+pub(in crate::verbs) fn keep(holder: &Holder, login: &Login, home: &Home) -> Result<(), Trouble> {
+    let vault = Vault::in_home(home.vault(), os_entropy());
+    logins::save(&vault, holder, login).map_err(secret::trouble)
+}
+
+/// Leads a person through a login, for the server or for a user of it. Nothing is kept yet.
+pub(in crate::verbs) fn make(
+    holder: &Holder,
+    how: &args::LoginOptions,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Login, Trouble> {
+    home.prepare().map_err(Trouble::failed)?;
+    let (_, resolved) = files::load(&home.config_file())?;
+    let server = find(holder, &resolved)?;
+    let id = &holder.server;
+    let vault = Vault::in_home(home.vault(), os_entropy());
+    let before = logins::load(&vault, holder)
+        .map_err(secret::trouble)?
+        .filter(|login| login.is_for(server.text()));
+    // What the gate saw is about the server's own login.
+    let seen = seen_by_gate(id.as_str(), home).filter(|_| holder.user.is_none());
+    let wanted = seen.as_ref().and_then(|login| login.scopes.as_deref());
+    let wanted = wanted.and_then(|scopes| Scopes::parse(scopes).ok());
+    let redirect = format!("http://127.0.0.1:{}/oauth/callback", how.port);
+    let visit = Visit::begin(how, redirect.clone())?;
+    let runtime = home::answers::runtime()?;
+    runtime.block_on(async {
+        let near = near(&server, how)?;
+        let clerk = Clerk::start(worker::clerk(&resolved).map_err(Trouble::failed)?, near);
+        let mut challenge = knock(&clerk, &server, id, seen.is_some()).await?;
+        if let Some(scopes) = wanted {
+            let more = challenge.get_or_insert_default();
+            more.scope = Some(scopes);
+            more.error = Some("insufficient_scope".to_owned());
+        }
+        let known = before.as_ref().map(|login| login.issuer.clone());
+        let plan = plan(how, server.clone(), challenge, redirect, before, home).await?;
+        run(plan, &clerk, known.as_deref(), &visit, how, screen).await
+    })
+}
+
 pub(in crate::verbs) fn logout(
     args: &args::ServerName,
     home: &Home,
     screen: &mut Screen<'_>,
 ) -> Result<Exit, Trouble> {
     let id = server_id(&args.id)?;
-    let vault = Vault::in_home(home.vault(), os_entropy());
-    let Some((asked, revoked)) = end(&id, home, &vault)? else {
+    let holder = Holder::from(&id);
+    let Some(login) = kept(&holder, home)? else {
+        return Err(Trouble::usage(format!("there is no login at {id}")));
+    };
+    note(home, "server.logout", id.as_str(), &login.issuer)?;
+    let Some((asked, revoked)) = end(&holder, home)? else {
         return Err(Trouble::usage(format!("there is no login at {id}")));
     };
     let there = match (asked, revoked) {
@@ -129,20 +150,32 @@ pub(in crate::verbs) fn logout(
 
 /// A server that is removed takes its login along.
 pub(in crate::verbs) fn forget(id: &ServerId, home: &Home) -> Result<(), Trouble> {
+    let holder = Holder::from(id);
+    let Some(login) = kept(&holder, home)? else {
+        return Ok(());
+    };
+    note(home, "server.logout", id.as_str(), &login.issuer)?;
+    end(&holder, home).map(drop)
+}
+
+fn kept(holder: &Holder, home: &Home) -> Result<Option<Login>, Trouble> {
     let vault = Vault::in_home(home.vault(), os_entropy());
-    end(id, home, &vault).map(drop)
+    logins::load(&vault, holder).map_err(secret::trouble)
 }
 
 /// Forgets a login and asks the authorization server to take its tokens back: how many it was asked for, and how many it took.
-fn end(id: &ServerId, home: &Home, vault: &Vault) -> Result<Option<(usize, usize)>, Trouble> {
-    let Some(login) = logins::load(vault, id).map_err(secret::trouble)? else {
+pub(in crate::verbs) fn end(
+    holder: &Holder,
+    home: &Home,
+) -> Result<Option<(usize, usize)>, Trouble> {
+    let vault = Vault::in_home(home.vault(), os_entropy());
+    let Some(login) = logins::load(&vault, holder).map_err(secret::trouble)? else {
         return Ok(None);
     };
     let (_, resolved) = files::load(&home.config_file())?;
     let requests = login.revocations(moment()?);
-    note(home, "server.logout", id.as_str(), &login.issuer)?;
     // Forgotten first: whether the authorization server answers changes nothing about that.
-    logins::forget(vault, id).map_err(secret::trouble)?;
+    logins::forget(&vault, holder).map_err(secret::trouble)?;
     let (Ok(server), Ok(settings)) = (
         Address::parse(&login.server, Plain::OnLoopback),
         worker::clerk(&resolved),
@@ -166,40 +199,30 @@ fn server_id(text: &str) -> Result<ServerId, Trouble> {
         .map_err(|error| Trouble::usage(format!("`{text}` cannot be a server's id: {error}")))
 }
 
-/// The server, if it is one that can be logged in to.
-fn find(name: &str, resolved: &Resolved) -> Result<(ServerId, Address), Trouble> {
-    let id = server_id(name)?;
+/// The server's address, if it is one that can be logged in to.
+fn find(holder: &Holder, resolved: &Resolved) -> Result<Address, Trouble> {
+    let name = holder.server.as_str();
     let entry = resolved
         .server(name)
         .ok_or_else(|| Trouble::usage(format!("there is no server `{name}`")))?;
-    let Transport::Http {
-        url,
-        headers,
-        bearer,
-        ..
-    } = &entry.transport
-    else {
+    let Some(url) = entry.url() else {
         return Err(Trouble::usage(format!(
             "`{name}` is a program of this machine; only servers with a `url` have logins"
         )));
     };
-    let has_secret = headers
-        .iter()
-        .any(|(_, value)| matches!(value, Text::Secret(_)));
-    if bearer.is_some() || has_secret {
+    if holder.user.is_none() && entry.login_address().is_none() {
         return Err(Trouble::usage(format!(
             "the entry of `{name}` has a credential already; remove its `bearer` or header to log in instead"
         )));
     }
-    let address = Address::parse(url, Plain::OnLoopback)
-        .map_err(|error| Trouble::usage(format!("`{name}` cannot be logged in to: {error}")))?;
-    Ok((id, address))
+    Address::parse(url, Plain::OnLoopback)
+        .map_err(|error| Trouble::usage(format!("`{name}` cannot be logged in to: {error}")))
 }
 
 /// Hosts that the operator typed may be anywhere; those a server names only where the server itself could be.
-fn near(server: &Address, args: &args::Login) -> Result<Near, Trouble> {
+fn near(server: &Address, how: &args::LoginOptions) -> Result<Near, Trouble> {
     let near = Near::to(server);
-    let Some(issuer) = &args.issuer else {
+    let Some(issuer) = &how.issuer else {
         return Ok(near);
     };
     let issuer = Address::parse(issuer, Plain::OnLoopback)
@@ -238,7 +261,7 @@ async fn knock(
 }
 
 async fn plan(
-    args: &args::Login,
+    how: &args::LoginOptions,
     server: Address,
     challenge: Option<Challenge>,
     redirect: String,
@@ -256,13 +279,13 @@ async fn plan(
         .as_ref()
         .filter(|_| challenge.as_ref().is_some_and(Challenge::wants_scope))
         .map(|login| login.scopes.clone());
-    if let Some((name, _)) = args.param.iter().find(|(name, _)| sets_parameter(name)) {
+    if let Some((name, _)) = how.param.iter().find(|(name, _)| sets_parameter(name)) {
         return Err(Trouble::usage(format!(
             "--param {name}: the login itself sets this parameter"
         )));
     }
-    let (registered, given) = clients(args, before, home).await?;
-    let grant = match args.client_credentials {
+    let (registered, given) = clients(how, before, home).await?;
+    let grant = match how.client_credentials {
         true => Grant::ClientCredentials,
         false => Grant::AuthorizationCode,
     };
@@ -270,44 +293,44 @@ async fn plan(
         server,
         challenge,
         grant,
-        issuer: args.issuer.clone(),
+        issuer: how.issuer.clone(),
         endpoints: None,
         known_issuer,
         client: given,
-        client_document: args.client_document.clone(),
+        client_document: how.client_document.clone(),
         registered,
         client_name: CLIENT_NAME.to_owned(),
         redirects: Redirects {
             all: vec![redirect.clone()],
             used: redirect,
         },
-        scopes: scopes(&args.scopes)?,
+        scopes: scopes(&how.scopes)?,
         had: had.unwrap_or_default(),
         scopes_max: None,
-        resource: match args.resource.as_deref() {
+        resource: match how.resource.as_deref() {
             None => ResourceChoice::Auto,
             Some("none") => ResourceChoice::None,
             Some(named) => ResourceChoice::Named(named.to_owned()),
         },
-        authorize_params: args.param.clone(),
-        assumes_pkce: args.assume_pkce,
-        older_discovery: args.older_discovery,
+        authorize_params: how.param.clone(),
+        assumes_pkce: how.assume_pkce,
+        older_discovery: how.older_discovery,
         uses_proofs: false,
     })
 }
 
 /// The client that a registration gave before, and the one that the operator registered: typed now, or with the last login.
 async fn clients(
-    args: &args::Login,
+    how: &args::LoginOptions,
     before: Option<Login>,
     home: &Home,
 ) -> Result<(Option<Client>, Option<Configured>), Trouble> {
-    if let Some(id) = &args.client_id {
-        let key = reveal(args.client_key.as_deref(), home).await?;
+    if let Some(id) = &how.client_id {
+        let key = reveal(how.client_key.as_deref(), home).await?;
         let key = key.map(|key| SigningKey::parse(key.expose())).transpose();
         let given = Configured {
             id: id.clone(),
-            secret: reveal(args.client_secret.as_deref(), home).await?,
+            secret: reveal(how.client_secret.as_deref(), home).await?,
             key: key.map_err(|error| Trouble::usage(format!("--client-key: {error}")))?,
             method: None,
             bound_to: None,
@@ -317,7 +340,7 @@ async fn clients(
     let Some(client) = before.map(|login| login.client) else {
         return Ok((None, None));
     };
-    if client.is_dynamic || args.client_document.as_ref() == Some(&client.id) {
+    if client.is_dynamic || how.client_document.as_ref() == Some(&client.id) {
         return Ok((Some(client), None));
     }
     Ok((None, Some(Configured::from(client))))
@@ -339,7 +362,7 @@ async fn run(
     clerk: &Clerk,
     known: Option<&str>,
     visit: &Visit,
-    args: &args::Login,
+    how: &args::LoginOptions,
     screen: &mut Screen<'_>,
 ) -> Result<Login, Trouble> {
     let mut drawn = Drawn {
@@ -352,7 +375,7 @@ async fn run(
     loop {
         let next = flow.next(moment()?).map_err(|problem| trouble(&problem))?;
         if let Some(before) = known.filter(|before| flow.issuer().is_some_and(|now| now != *before))
-            && !args.accept_issuer
+            && !how.accept_issuer
         {
             return Err(Trouble::new(
                 Exit::Refused,
@@ -370,7 +393,7 @@ async fn run(
                     .map_err(|problem| trouble(&problem))?;
             }
             Next::Visit(authorization) => {
-                announce(&authorization, args, screen)?;
+                announce(&authorization, how, screen)?;
                 visit.wait(&mut flow, &authorization, PATIENCE)?;
             }
             Next::Done(login) => return Ok(*login),
@@ -379,7 +402,11 @@ async fn run(
 }
 
 /// Says where to go, on standard error, so that what the verb answers stays apart.
-fn announce(to: &Authorization, args: &args::Login, screen: &Screen<'_>) -> Result<(), Trouble> {
+fn announce(
+    to: &Authorization,
+    how: &args::LoginOptions,
+    screen: &Screen<'_>,
+) -> Result<(), Trouble> {
     let scopes = match to.scopes.is_empty() {
         true => "those the server gives by itself".to_owned(),
         false => to.scopes.to_string(),
@@ -394,7 +421,7 @@ fn announce(to: &Authorization, args: &args::Login, screen: &Screen<'_>) -> Resu
         tame(&scopes),
         tame(&to.client_id),
         to.to.url(),
-        args.port,
+        how.port,
     ));
     let issuer = Address::parse(&to.issuer, Plain::OnLoopback);
     if !issuer.is_ok_and(|issuer| issuer.same_origin(&to.to)) {
@@ -403,7 +430,7 @@ fn announce(to: &Authorization, args: &args::Login, screen: &Screen<'_>) -> Resu
             to.to.origin()
         ));
     }
-    if !args.no_browser && !browser::open(&to.to) {
+    if !how.no_browser && !browser::open(&to.to) {
         screen.say("No browser was found here; open the address yourself.\n");
     }
     Ok(())

@@ -41,20 +41,20 @@ pub(super) struct Visit {
 
 impl Visit {
     /// Takes the port before anybody is sent anywhere: the authorization server knows this one and no other.
-    pub(super) fn begin(args: &args::Login, redirect: String) -> Result<Self, Trouble> {
-        if args.client_credentials {
+    pub(super) fn begin(how: &args::LoginOptions, redirect: String) -> Result<Self, Trouble> {
+        if how.client_credentials {
             return Ok(Self {
                 listener: None,
                 redirect,
             });
         }
-        let listener = match TcpListener::bind((Ipv4Addr::LOCALHOST, args.port)) {
+        let listener = match TcpListener::bind((Ipv4Addr::LOCALHOST, how.port)) {
             Ok(listener) => Some(listener),
-            Err(_) if args.paste => None,
+            Err(_) if how.paste => None,
             Err(error) => {
                 return Err(Trouble::failed(format!(
                     "port {} of this machine is taken ({error}); end whoever has it, or say --paste and paste the address you end at",
-                    args.port
+                    how.port
                 )));
             }
         };
