@@ -223,7 +223,9 @@ fn client_scenario(
     }
     let log = results.join("suite.log");
     let status = process::run_bounded(&mut suite.command(&arguments), &log, SCENARIO_LIMIT)?;
-    let mut verdict = Verdict::read(results, scenario, scenario)?;
+    // The suite saves what it found under the scenario's name, whose slash makes a directory.
+    let (folder, stem) = scenario.rsplit_once('/').unwrap_or(("", scenario));
+    let mut verdict = Verdict::read(&results.join(folder), stem, scenario)?;
     // In some scenarios the suite forgives a client that fails; ours has no reason to.
     let client_failed =
         fs::read_to_string(&log).is_ok_and(|log| log.contains("Client exited with code"));
