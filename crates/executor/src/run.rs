@@ -212,7 +212,7 @@ fn is_allowed(name: &str) -> bool {
     };
     !name.is_empty()
         && !name.contains(['=', '\0'])
-        && !DENIED.iter().any(|denied| is_denied(&denied))
+        && !DENIED.iter().any(is_denied)
 }
 
 #[cfg(test)]

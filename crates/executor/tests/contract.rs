@@ -1,5 +1,6 @@
 //! The contract of an executor, kept by both: each is started as a process against a door that says what a gate says, and what a gate
 //! never would.
+#![cfg(test)]
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
