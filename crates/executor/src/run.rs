@@ -210,9 +210,7 @@ fn is_allowed(name: &str) -> bool {
         true => capitals.starts_with(*denied),
         false => capitals == **denied,
     };
-    !name.is_empty()
-        && !name.contains(['=', '\0'])
-        && !DENIED.iter().any(is_denied)
+    !name.is_empty() && !name.contains(['=', '\0']) && !DENIED.iter().any(is_denied)
 }
 
 #[cfg(test)]
