@@ -9,12 +9,12 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, Dir, Mode, OFlags, unlinkat},
+    fs::{AtFlags, Dir, Mode, OFlags, RenameFlags, renameat_with, unlinkat},
     io::Errno,
 };
 
 use crate::{
-    FileError, FileId, Stat, Volume, VolumePath,
+    ErrorKind, FileError, FileId, Stat, Volume, VolumePath,
     beneath::{Found, Root},
     path::is_own,
     usage::Used,
@@ -49,14 +49,24 @@ pub(crate) fn readable(root: &Root, directory: BorrowedFd<'_>) -> Result<OwnedFd
 pub(crate) struct Removed {
     pub(crate) used: Used,
     pub(crate) ids: Vec<FileId>,
+    /// Directories that were too deep, and wait at the top for their turn.
+    deep: Vec<OsString>,
+}
+
+/// What was counted.
+#[derive(Debug, Default)]
+struct Counted {
+    used: Used,
+    /// Why something was not looked at.
+    unseen: Option<FileError>,
 }
 
 impl Removed {
-    fn note(&mut self, stat: &Stat) {
+    fn note(&mut self, handle: &OwnedFd, stat: &Stat) {
         let used = Used::of(stat);
         self.used.bytes = self.used.bytes.saturating_add(used.bytes);
         self.used.files = self.used.files.saturating_add(used.files);
-        self.ids.extend(stat.gone());
+        self.ids.extend(Stat::gone(handle));
     }
 }
 
@@ -65,46 +75,100 @@ impl Volume {
         self.root.find(&VolumePath::default(), true, &mut |_| ())
     }
 
-    /// Counts everything anew. What bears a name of the gate's own was left by one that was killed, and goes if `sweeps`.
-    pub(crate) fn recount(&self, sweeps: bool) -> Result<(), FileError> {
-        let found = self.find_root()?;
-        let mut used = Used::default();
-        self.count(found.parent().handle.as_fd(), sweeps, 0, &mut used)?;
-        self.usage.set(used);
+    /// Counts everything anew. Fails where something cannot be looked at, and then what was counted before stands.
+    pub(crate) fn recount(&self) -> Result<(), FileError> {
+        let counted = self.counted(false)?;
+        match counted.unseen {
+            Some(error) => Err(error),
+            None => {
+                self.usage.set(counted.used);
+                Ok(())
+            }
+        }
+    }
+
+    /// Counts what can be looked at, for the first time. What bears a name of the gate's own was left by one that was killed, and goes if
+    /// `sweeps`.
+    pub(crate) fn count_first(&self, sweeps: bool) -> Result<(), FileError> {
+        self.usage.set(self.counted(sweeps)?.used);
         Ok(())
+    }
+
+    fn counted(&self, sweeps: bool) -> Result<Counted, FileError> {
+        let found = self.find_root()?;
+        let top = found.parent().handle.as_fd();
+        let mut counted = Counted::default();
+        let inner = names(&self.root, top)?;
+        self.count(top, inner, sweeps, 0, &mut counted);
+        Ok(counted)
     }
 
     fn count(
         &self,
         directory: BorrowedFd<'_>,
+        inner: Vec<OsString>,
         sweeps: bool,
         depth: usize,
-        used: &mut Used,
-    ) -> Result<(), FileError> {
-        for name in names(&self.root, directory)? {
-            if is_own(name.as_bytes()) && sweeps {
-                self.remove(directory, &name, 0, &mut Removed::default())?;
+        counted: &mut Counted,
+    ) {
+        for name in inner {
+            // What cannot be removed counts, and is tried again at the next attach.
+            let is_left = is_own(name.as_bytes()) && sweeps;
+            if is_left
+                && self
+                    .remove(directory, &name, &mut Removed::default())
+                    .is_ok()
+            {
                 continue;
             }
-            // What is mounted there, or went meanwhile, is not the volume's.
-            let Ok(Some((handle, stat))) = self.root.look(directory, &name) else {
-                continue;
+            let (handle, stat) = match self.root.look(directory, &name) {
+                Ok(Some(found)) => found,
+                // What is mounted there, or went meanwhile, is not the volume's.
+                Ok(None) => continue,
+                Err(error) if error.kind == ErrorKind::Traversal => continue,
+                Err(error) => {
+                    counted.unseen = Some(error);
+                    continue;
+                }
             };
             let own = Used::of(&stat);
-            used.bytes = used.bytes.saturating_add(own.bytes);
-            used.files = used.files.saturating_add(own.files);
-            if stat.is_directory() && depth < MAX_DEPTH {
-                self.count(handle.as_fd(), sweeps, depth + 1, used)?;
+            counted.used.bytes = counted.used.bytes.saturating_add(own.bytes);
+            counted.used.files = counted.used.files.saturating_add(own.files);
+            if !stat.is_directory() {
+                continue;
+            }
+            if depth >= MAX_DEPTH {
+                let says = "directories lie too deep in one another to be counted";
+                counted.unseen = Some(FileError::new(ErrorKind::TooLarge, says));
+                continue;
+            }
+            match names(&self.root, handle.as_fd()) {
+                Ok(inner) => self.count(handle.as_fd(), inner, sweeps, depth + 1, counted),
+                // Whoever removes directories meanwhile hides nothing.
+                Err(_) if matches!(self.root.look(directory, &name), Ok(None)) => {}
+                Err(error) => counted.unseen = Some(error),
             }
         }
-        Ok(())
     }
 
-    /// Removes a name and everything beneath it. Links are removed, never followed.
+    /// Removes a name and everything beneath it, however deep. Links are removed, never followed.
     pub(crate) fn remove(
         &self,
         directory: BorrowedFd<'_>,
         name: &OsStr,
+        removed: &mut Removed,
+    ) -> Result<(), FileError> {
+        self.remove_one(directory, (directory, name), 0, removed)?;
+        while let Some(name) = removed.deep.pop() {
+            self.remove_one(directory, (directory, name.as_os_str()), 0, removed)?;
+        }
+        Ok(())
+    }
+
+    fn remove_one(
+        &self,
+        top: BorrowedFd<'_>,
+        (directory, name): (BorrowedFd<'_>, &OsStr),
         depth: usize,
         removed: &mut Removed,
     ) -> Result<(), FileError> {
@@ -114,17 +178,21 @@ impl Volume {
         };
         let flags = if stat.is_directory() {
             if depth >= MAX_DEPTH {
-                return Err(failed(Errno::NAMETOOLONG));
+                let own = self.own_name();
+                renameat_with(directory, name, top, &own, RenameFlags::NOREPLACE)
+                    .map_err(failed)?;
+                removed.deep.push(own.into());
+                return Ok(());
             }
             for inner in names(&self.root, handle.as_fd())? {
-                self.remove(handle.as_fd(), &inner, depth + 1, removed)?;
+                self.remove_one(top, (handle.as_fd(), inner.as_os_str()), depth + 1, removed)?;
             }
             AtFlags::REMOVEDIR
         } else {
             AtFlags::empty()
         };
         match unlinkat(directory, name, flags) {
-            Ok(()) => removed.note(&stat),
+            Ok(()) => removed.note(&handle, &stat),
             Err(Errno::NOENT) => {}
             Err(error) => return Err(failed(error)),
         }

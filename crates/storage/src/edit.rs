@@ -6,7 +6,7 @@ use vocab::Label;
 
 use crate::{
     Access, ErrorKind, FileError, Labelled, Stat, Version, Volume, VolumePath,
-    read::binary,
+    read::{binary, count},
     replace::{Base, Change, read_at},
     text::Text,
     write::{MAX_HELD, check_version},
@@ -16,6 +16,14 @@ use crate::{
 const QUOTED: usize = 2 << 10;
 /// How much of a change is shown.
 const SHOWN: usize = 8 << 10;
+/// How many lines a reason names.
+const LINES: usize = 20;
+/// How much text all edits of a call go through together: a few seconds of work.
+const MAX_WORK: u64 = 4 << 30;
+/// The longest file in which the place that was meant is looked for. Above it that costs more memory and time than it helps.
+const MAX_COMPARED: usize = 4 << 20;
+/// How many pairs of lines are compared for that.
+const MAX_PAIRS: u64 = 10_000_000;
 
 /// One text that takes another's place.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -57,7 +65,7 @@ impl Volume {
         self.labelled(|seen| {
             self.check_writable()?;
             let _lock = self.lock(path);
-            let (stat, content, text) = self.editable(access, path, options, seen)?;
+            let (stat, own, content, text) = self.editable(access, path, options, seen)?;
             let mut applied = apply(path, &text.text, edits, &stat)?;
             let content_now = Text::encode(&applied.text, text.encoding).map_err(|c| {
                 let says = format!(
@@ -74,7 +82,7 @@ impl Volume {
             let mut version = stat.version();
             if !options.dry_run {
                 // What stays of the file keeps its label.
-                let label = self.labels.of(stat.id).join(access.label);
+                let label = self.labels.of(stat.id).join(&own).join(access.label);
                 let change = Change {
                     content: &content_now,
                     label: &label,
@@ -95,14 +103,15 @@ impl Volume {
         })
     }
 
+    /// The file with its label, as that was before it was opened.
     fn editable(
         &self,
         access: Access<'_>,
         path: &VolumePath,
         options: EditOptions,
         seen: &mut Label,
-    ) -> Result<(Stat, Vec<u8>, Text), FileError> {
-        let opened = self.open(access, path, seen)?;
+    ) -> Result<(Stat, Label, Vec<u8>, Text), FileError> {
+        let (opened, own) = self.open_with_label(access, path, seen)?;
         if let Some(wanted) = options.if_version {
             check_version(path, &opened.stat, wanted)?;
         }
@@ -118,7 +127,7 @@ impl Volume {
             usize::try_from(opened.stat.size).unwrap_or(0),
         )?;
         match Text::decode(&content) {
-            Some(text) => Ok((opened.stat, content, text)),
+            Some(text) => Ok((opened.stat, own, content, text)),
             None => Err(binary(path, &opened)?),
         }
     }
@@ -142,7 +151,16 @@ fn apply(path: &VolumePath, text: &str, edits: &[Edit], stat: &Stat) -> Result<A
         text: text.to_owned(),
         ..Applied::default()
     };
+    let mut work: u64 = 0;
     for (index, edit) in edits.iter().enumerate() {
+        work = work.saturating_add(length(&applied.text));
+        if work > MAX_WORK {
+            let says = format!(
+                "{} edits of `{path}` are too many for one call; make fewer at once",
+                edits.len()
+            );
+            return Err(FileError::new(ErrorKind::TooLarge, says));
+        }
         apply_one(path, &mut applied, edit, stat).map_err(|mut error| {
             if edits.len() > 1 {
                 error.says = format!(
@@ -179,21 +197,14 @@ fn apply_one(
         target = target.replace('\n', "\r\n");
         replacement = replacement.replace("\r\n", "\n").replace('\n', "\r\n");
     }
-    let places: Vec<usize> = applied
-        .text
-        .match_indices(&target)
-        .map(|(at, _)| at)
-        .collect();
-    let Some(first) = places.first().copied() else {
+    let found = applied.text.matches(&target).count();
+    let found = u64::try_from(found).unwrap_or(u64::MAX);
+    let Some((_, line)) = places(&applied.text, &target).next() else {
         return no_match(nothing_found(path, &applied.text, &edit.target, stat));
     };
-    let lines: Vec<u64> = places
-        .iter()
-        .map(|at| line_at(&applied.text, *at))
-        .collect();
-    let found = u64::try_from(places.len()).unwrap_or(u64::MAX);
     let shown = || {
-        let shown: Vec<String> = lines.iter().take(20).map(u64::to_string).collect();
+        let lines = places(&applied.text, &target).take(LINES);
+        let shown: Vec<String> = lines.map(|(_, line)| line.to_string()).collect();
         shown.join(", ")
     };
     match edit.expected {
@@ -211,18 +222,19 @@ fn apply_one(
         }
         _ => {}
     }
-    for (at, line) in places.iter().zip(&lines) {
-        if applied.diff.len() < SHOWN {
-            show(
-                &mut applied.diff,
-                &applied.text,
-                (*at, *line),
-                &target,
-                &replacement,
-            );
+    check_growth(path, &applied.text, found, &target, &replacement)?;
+    for place in places(&applied.text, &target) {
+        if applied.diff.len() >= SHOWN {
+            break;
         }
+        show(
+            &mut applied.diff,
+            &applied.text,
+            place,
+            &target,
+            &replacement,
+        );
     }
-    let line = line_at(&applied.text, first);
     applied.text = applied.text.replace(&target, &replacement);
     applied.first_line = match applied.replacements {
         0 => line,
@@ -257,25 +269,59 @@ fn show(diff: &mut String, text: &str, (at, line): (usize, u64), target: &str, r
     }
 }
 
-pub(crate) fn line_at(text: &str, at: usize) -> u64 {
-    let before = text.as_bytes().get(..at).unwrap_or_default();
-    u64::try_from(memchr::memchr_iter(b'\n', before).count()).unwrap_or(u64::MAX) + 1
+/// Where a text is, and at which lines. Each line is counted once.
+fn places(text: &str, target: &str) -> impl Iterator<Item = (usize, u64)> {
+    let (mut counted, mut line) = (0, 1_u64);
+    text.match_indices(target).map(move |(at, _)| {
+        let between = text.as_bytes().get(counted..at).unwrap_or_default();
+        let ends = memchr::memchr_iter(b'\n', between).count();
+        line = line.saturating_add(u64::try_from(ends).unwrap_or(u64::MAX));
+        counted = at;
+        (at, line)
+    })
+}
+
+/// Whether the text can be held once everything is replaced. One that is longer already, as its encoding takes less, may not grow.
+fn check_growth(
+    path: &VolumePath,
+    text: &str,
+    found: u64,
+    target: &str,
+    replacement: &str,
+) -> Result<(), FileError> {
+    let before = length(text);
+    let then = || {
+        let goes = found.checked_mul(length(target))?;
+        let comes = found.checked_mul(length(replacement))?;
+        before.checked_sub(goes)?.checked_add(comes)
+    };
+    if then().is_some_and(|then| then <= MAX_HELD.max(before)) {
+        return Ok(());
+    }
+    let says = format!("`{path}` would be longer than {MAX_HELD} bytes");
+    Err(FileError::new(ErrorKind::TooLarge, says))
+}
+
+fn length(text: &str) -> u64 {
+    u64::try_from(text.len()).unwrap_or(u64::MAX)
 }
 
 /// Says where the file differs from what the agent remembers.
 fn nothing_found(path: &VolumePath, text: &str, target: &str, stat: &Stat) -> String {
     let intro = format!("0 matches in `{path}` (version {})", stat.version());
+    let pairs = count(text).saturating_mul(count(target));
+    if text.len() > MAX_COMPARED || pairs > MAX_PAIRS {
+        return format!("{intro}; read the part of it that is meant again");
+    }
     let lines: Vec<&str> = text.lines().collect();
     let wanted: Vec<&str> = target.lines().collect();
     let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let wanted_squeezed: Vec<String> = wanted.iter().map(|line| squeezed(line)).collect();
+    let lines_squeezed: Vec<String> = lines.iter().map(|line| squeezed(line)).collect();
     let only_space = (!wanted.is_empty()).then(|| {
-        lines.windows(wanted.len()).position(|window| {
-            window
-                .iter()
-                .zip(&wanted_squeezed)
-                .all(|(line, wanted)| squeezed(line) == *wanted)
-        })
+        lines_squeezed
+            .windows(wanted.len())
+            .position(|window| window == wanted_squeezed)
     });
     if let Some(Some(at)) = only_space {
         let quoted = quote(&lines, at, wanted.len());
@@ -287,10 +333,10 @@ fn nothing_found(path: &VolumePath, text: &str, target: &str, stat: &Stat) -> St
     }
     let telling = wanted_squeezed.iter().find(|line| line.len() > 3);
     if let Some(telling) = telling {
-        let same: Vec<usize> = lines
+        let same: Vec<usize> = lines_squeezed
             .iter()
             .enumerate()
-            .filter(|(_, line)| squeezed(line).contains(telling.as_str()))
+            .filter(|(_, line)| line.contains(telling.as_str()))
             .map(|(at, _)| at)
             .take(5)
             .collect();

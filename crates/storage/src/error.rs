@@ -22,7 +22,7 @@ pub enum ErrorKind {
     ReadOnly,
     /// The path climbs, or a link leads out of the volume.
     Traversal,
-    /// A link leads to a place in the volume that the caller may not use.
+    /// A link leads to a place in the volume that the caller may not use, or such a place is in a directory.
     NotAllowed,
     /// What would be written is more secret than the volume may hold.
     WriteDown,

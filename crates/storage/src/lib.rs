@@ -19,6 +19,7 @@ mod read;
 mod replace;
 mod search;
 mod stat;
+mod survey;
 mod text;
 mod usage;
 mod volume;

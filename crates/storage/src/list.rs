@@ -6,7 +6,7 @@ use vocab::Label;
 
 use crate::{
     Access, FileError, FileId, Labelled, RowId, Stat, Volume, VolumePath, beneath::Last, dirs,
-    path::is_own,
+    path::is_own, survey::beneath,
 };
 
 /// How deep one listing goes.
@@ -65,6 +65,8 @@ impl Volume {
             let directory = found.directory(path)?;
             let mut listing = Listing {
                 volume: self,
+                access,
+                base: found.path(),
                 options,
                 entries: Vec::new(),
                 is_full: false,
@@ -109,6 +111,9 @@ impl Volume {
 
 struct Listing<'a> {
     volume: &'a Volume,
+    access: Access<'a>,
+    /// Where it began, in the volume.
+    base: VolumePath,
     options: &'a ListOptions,
     entries: Vec<Entry>,
     is_full: bool,
@@ -139,8 +144,9 @@ impl Listing<'_> {
                 .options
                 .after
                 .as_deref()
-                .is_some_and(|after| *path <= *after);
-            if !is_before {
+                .is_some_and(|after| path.split('/').le(after.split('/')));
+            let names: Vec<String> = path.split('/').map(str::to_owned).collect();
+            if !is_before && (self.access.may)(&beneath(&self.base, &names)) {
                 if self.entries.len() >= self.options.limit {
                     self.is_full = true;
                     return Ok(());

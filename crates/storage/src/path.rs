@@ -11,6 +11,8 @@ use crate::{ErrorKind, FileError};
 pub(crate) const OWN: &str = ".portcullis-";
 const MAX_NAME: usize = 255;
 const MAX_PATH: usize = 4096;
+/// How many names deep a place is at most. Every way through a volume holds one handle for each.
+const MAX_NAMES: usize = 100;
 
 /// A place in a volume. The root is the empty list.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -31,6 +33,7 @@ impl VolumePath {
         if length > MAX_PATH {
             return Err(invalid("the path is longer than 4096 bytes"));
         }
+        check_depth(names.len())?;
         names.iter().try_for_each(|name| check(name))?;
         Ok(Self(names))
     }
@@ -63,6 +66,13 @@ impl fmt::Display for VolumePath {
         }
         f.write_str(&self.0.join("/"))
     }
+}
+
+pub(crate) fn check_depth(names: usize) -> Result<(), FileError> {
+    if names > MAX_NAMES {
+        return Err(invalid("the path is deeper than 100 names"));
+    }
+    Ok(())
 }
 
 fn check(name: &str) -> Result<(), FileError> {

@@ -16,6 +16,8 @@ const WHOLE: u64 = 256 << 10;
 const LINES: u64 = 2_000;
 /// The most that one reading gives.
 const MOST: usize = 512 << 10;
+/// How much of a long file is passed to reach a line: a file may be longer than its disk, and all that time a thread reads.
+const MAX_PASSED: u64 = 256 << 20;
 /// The largest picture.
 const MAX_PICTURE: u64 = 5 << 20;
 
@@ -242,7 +244,14 @@ fn long(
     let (first, most) = (first.max(1), most.unwrap_or(LINES));
     let mut reader = std::io::BufReader::with_capacity(1 << 20, &opened.file);
     let mut at = 1;
+    let mut passed: u64 = 0;
     while at < first {
+        if passed > MAX_PASSED {
+            let says = format!(
+                "line {first} of `{path}` is more than {MAX_PASSED} bytes away; read it with `byte_offset` and `byte_limit`"
+            );
+            return Err(FileError::new(ErrorKind::TooLarge, says));
+        }
         let held = reader.fill_buf().map_err(io)?;
         if held.is_empty() {
             let says = format!("`{path}` has fewer than {first} lines");
@@ -255,6 +264,7 @@ fn long(
             }
             None => held.len(),
         };
+        passed = passed.saturating_add(u64::try_from(used).unwrap_or(u64::MAX));
         reader.consume(used);
     }
     let mut taken: Vec<u8> = Vec::new();

@@ -10,7 +10,7 @@ use std::{
     ffi::OsStr,
     fs::File,
     io::{Read, Write},
-    os::fd::{AsFd, BorrowedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     os::unix::fs::FileExt,
 };
 
@@ -72,7 +72,13 @@ struct Beside<'a> {
 
 impl Drop for Beside<'_> {
     fn drop(&mut self) {
-        if self.is_ours {
+        self.discard();
+    }
+}
+
+impl Beside<'_> {
+    fn discard(&mut self) {
+        if std::mem::take(&mut self.is_ours) {
             let _swept_at_the_next_attach = unlinkat(self.directory, &self.name, AtFlags::empty());
         }
     }
@@ -103,7 +109,7 @@ impl Volume {
         let expected = Used::expected(length);
         let reserved = self.usage.reserve(expected, instead).or_else(|_| {
             // Others may have deleted something since it was counted.
-            self.recount(false)?;
+            self.recount()?;
             self.usage.reserve(expected, instead)
         })?;
         let parent = found.parent();
@@ -118,15 +124,17 @@ impl Volume {
         let gone = match self.take_place(&mut beside, name, asked, change.base) {
             Ok(gone) => gone,
             Err(error) => {
-                self.labels.forget(&[beside.stat.id]);
+                // It may be in place all the same, or where another hand moved it.
+                beside.discard();
+                self.forget(Stat::gone(&beside.file).as_slice());
                 return Err(error);
             }
         };
         self.sync(directory)?;
         let stat = Stat::of(&beside.file)?;
-        if let Some(gone) = gone {
-            self.usage.release(Used::of(&gone));
-            self.labels.forget(gone.gone().as_slice());
+        if let Some((handle, gone)) = &gone {
+            self.usage.release(Used::of(gone));
+            self.forget(Stat::gone(handle).as_slice());
         }
         reserved.settle(Used::of(&stat));
         Ok(Replaced {
@@ -182,7 +190,7 @@ impl Volume {
         name: &str,
         asked: &VolumePath,
         base: Base<'_>,
-    ) -> Result<Option<Stat>, FileError> {
+    ) -> Result<Option<(OwnedFd, Stat)>, FileError> {
         let directory = beside.directory;
         let failed = |error| FileError::broken("a file could not take its place", error);
         let (expected, content) = match base {
@@ -211,14 +219,14 @@ impl Volume {
                     },
                 )?;
                 beside.is_ours = false;
-                return Ok(before.map(|(_, stat)| stat));
+                return Ok(before);
             }
             Base::State(stat) => (stat, None),
             Base::Content(stat, content) => (stat, Some(content)),
         };
         if !self.abilities().sees_conflicts {
             let now = self.root.look(directory, OsStr::new(name))?;
-            let Some((_, now)) = now.filter(|(_, now)| now.has_content_of(expected)) else {
+            let Some(now) = now.filter(|(_, now)| now.has_content_of(expected)) else {
                 return Err(changed(asked, None));
             };
             renameat(directory, &beside.name, directory, name).map_err(failed)?;
@@ -232,12 +240,12 @@ impl Volume {
         // From here on the name beside is that of somebody else's file.
         beside.is_ours = false;
         let out = self.root.look(directory, OsStr::new(&beside.name))?;
-        if let Some((_, out)) = &out
-            && out.has_content_of(expected)
-            && self.still_holds(beside, out, content)?
+        if let Some((_, stat)) = &out
+            && stat.has_content_of(expected)
+            && self.still_holds(beside, stat, content)?
         {
             unlinkat(directory, &beside.name, AtFlags::empty()).map_err(failed)?;
-            return Ok(Some(*out));
+            return Ok(out);
         }
         let now = out.map(|(_, stat)| stat);
         if let Some(now) = now {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use globset::{GlobBuilder, GlobMatcher, GlobSet, GlobSetBuilder};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use grep_matcher::Matcher;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
@@ -22,6 +22,16 @@ const MAX_READ: u64 = 512 << 20;
 const MAX_LINE: usize = 500;
 /// A pattern may not become a larger program than this.
 const MAX_PATTERN: usize = 8 << 20;
+/// The longest pattern for names: as long as the longest path.
+const MAX_GLOB: usize = 4096;
+/// The most alternatives and classes that a pattern for names opens. They are compiled by recursion, and a stack that ends takes the gate
+/// with it. Whether one is closed again depends on escapes and classes, so all count.
+const MAX_OPENED: usize = 64;
+/// The longest results of one search, in bytes of memory. More than this no agent reads.
+const MAX_RESULTS: usize = 4 << 20;
+/// What a result takes up beside its texts.
+const ROW: usize = 64;
+const TOO_LONG: &str = "its results are as long as they may be";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Case {
@@ -116,6 +126,7 @@ impl Volume {
             let mut found = Grepped::default();
             let mut read: u64 = 0;
             let mut to_skip = options.offset;
+            let mut held = 0;
             let walked = Walk::run(
                 self,
                 access,
@@ -131,9 +142,12 @@ impl Volume {
                     {
                         return Ok(Go::On);
                     }
+                    // Before it is read too: whoever replaces it meanwhile may end its label.
+                    let label = self.labels.of(visit.stat.id);
                     let Some(content) = searchable(visit, skipped)? else {
                         return Ok(Go::On);
                     };
+                    seen.join_in(&label);
                     self.labels.join_of(RowId::own(visit.stat.id), seen);
                     if is_binary(&content) {
                         skipped.binary += 1;
@@ -145,6 +159,7 @@ impl Volume {
                         options,
                         found: &mut found,
                         to_skip: &mut to_skip,
+                        held: &mut held,
                         matches: 0,
                         is_full: false,
                     };
@@ -158,9 +173,12 @@ impl Volume {
                         } else {
                             found.files.push((visit.path.to_owned(), matches));
                             found.count += matches;
+                            held += visit.path.len() + ROW;
                         }
                     }
-                    Ok(if is_full || found.files.len() >= options.max_results {
+                    Ok(if held > MAX_RESULTS {
+                        Go::Stop(TOO_LONG)
+                    } else if is_full || found.files.len() >= options.max_results {
                         Go::Stop("there are as many results as were asked for")
                     } else if read >= MAX_READ {
                         Go::Stop("it read as much as it may")
@@ -182,8 +200,9 @@ impl Volume {
         options: &GlobOptions,
     ) -> Labelled<Globbed> {
         self.labelled(|seen| {
-            let matcher = glob(pattern)?;
+            let matcher = globs(pattern)?;
             let mut found: Vec<(String, u64)> = Vec::new();
+            let mut held = 0;
             let walked = Walk::run(self, access, path, options.walk, seen, |visit, _, seen| {
                 let is_wanted = options.dirs || visit.stat.kind == Kind::File;
                 if !is_wanted || !matcher.is_match(visit.path) {
@@ -193,8 +212,11 @@ impl Volume {
                     self.labels.join_of(RowId::own(visit.stat.id), seen);
                 }
                 found.push((visit.path.to_owned(), visit.stat.modified_ns));
+                held += visit.path.len() + ROW;
                 let is_full = !options.by_time && found.len() >= options.max_results;
-                Ok(if is_full {
+                Ok(if held > MAX_RESULTS {
+                    Go::Stop(TOO_LONG)
+                } else if is_full {
                     Go::Stop("there are as many results as were asked for")
                 } else {
                     Go::On
@@ -254,10 +276,6 @@ fn matcher(pattern: &str, options: &GrepOptions) -> Result<RegexMatcher, FileErr
     Ok(matcher)
 }
 
-fn glob(pattern: &str) -> Result<GlobMatcher, FileError> {
-    Ok(compile(pattern)?.compile_matcher())
-}
-
 fn globs(pattern: &str) -> Result<GlobSet, FileError> {
     let failed = |error: globset::Error| FileError::new(ErrorKind::Invalid, error.to_string());
     let mut set = GlobSetBuilder::new();
@@ -265,9 +283,21 @@ fn globs(pattern: &str) -> Result<GlobSet, FileError> {
     set.build().map_err(failed)
 }
 
+/// Whether a pattern for names may be compiled, whoever wrote it.
+pub(crate) fn is_tame(pattern: &str) -> bool {
+    let opened = pattern.bytes().filter(|byte| matches!(byte, b'{' | b'['));
+    pattern.len() <= MAX_GLOB && opened.count() <= MAX_OPENED
+}
+
 /// `*` stays within a name, `**` does not; a pattern without a slash matches at any depth.
 fn compile(pattern: &str) -> Result<globset::Glob, FileError> {
     let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
+    if !is_tame(pattern) {
+        let says = format!(
+            "a pattern for names has at most {MAX_GLOB} bytes and {MAX_OPENED} times `{{` or `[`"
+        );
+        return Err(FileError::new(ErrorKind::Invalid, says));
+    }
     let anywhere = format!("**/{pattern}");
     let pattern = if pattern.contains('/') {
         pattern
@@ -289,6 +319,8 @@ struct Collect<'a> {
     options: &'a GrepOptions,
     found: &'a mut Grepped,
     to_skip: &'a mut usize,
+    /// How much all results of the search take up.
+    held: &'a mut usize,
     matches: u64,
     is_full: bool,
 }
@@ -299,14 +331,22 @@ impl Collect<'_> {
         for (number, line) in (number.unwrap_or_default()..).zip(lines) {
             let line = line.strip_suffix(b"\n").unwrap_or(line);
             let line = line.strip_suffix(b"\r").unwrap_or(line);
+            // The last character that is shown may reach over the end.
+            let line = line.get(..MAX_LINE + 4).unwrap_or(line);
             let mut text = String::from_utf8_lossy(line).into_owned();
             text.truncate(text.floor_char_boundary(MAX_LINE));
+            text.shrink_to_fit();
+            *self.held += self.file.len() + text.len() + ROW;
             self.found.lines.push(Line {
                 file: self.file.to_owned(),
                 line_number: number,
                 line: text,
                 is_match,
             });
+            if *self.held > MAX_RESULTS {
+                self.is_full = true;
+                return;
+            }
         }
     }
 }
@@ -327,7 +367,7 @@ impl Sink for Collect<'_> {
         }
         self.push(found.line_number(), found.bytes(), true);
         self.found.count += 1;
-        self.is_full =
+        self.is_full |=
             usize::try_from(self.found.count).is_ok_and(|count| count >= self.options.max_results);
         Ok(!self.is_full)
     }
@@ -336,6 +376,6 @@ impl Sink for Collect<'_> {
         if self.options.output == Output::Content && *self.to_skip == 0 {
             self.push(found.line_number(), found.bytes(), false);
         }
-        Ok(true)
+        Ok(!self.is_full)
     }
 }

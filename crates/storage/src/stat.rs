@@ -83,10 +83,11 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// The file that is gone when this name is. One with a second name is still there, and keeps its label.
-    pub(crate) fn gone(&self) -> Option<FileId> {
-        let is_last = self.names <= 1 || self.kind == Kind::Directory;
-        is_last.then_some(self.id)
+    /// The file of a handle, if it has no name any more. One that has a second name, or that another hand moved before its name was
+    /// taken, is still there and keeps its label.
+    pub(crate) fn gone(handle: impl AsFd) -> Option<FileId> {
+        let now = Self::of(handle).ok()?;
+        (now.names == 0).then_some(now.id)
     }
 
     pub(crate) fn of(handle: impl AsFd) -> Result<Self, FileError> {

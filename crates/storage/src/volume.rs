@@ -13,7 +13,7 @@ use std::{
 use vocab::{Label, Level};
 
 use crate::{
-    ErrorKind, FileError, LabelRows, VolumePath,
+    ErrorKind, FileError, FileId, LabelRows, RowId, VolumePath,
     beneath::{Found, Opened, Root},
     labels::Labels,
     probe::{self, Abilities},
@@ -59,7 +59,8 @@ pub struct VolumeSpec {
 #[derive(Clone, Copy)]
 pub struct Access<'a> {
     pub label: &'a Label,
-    /// Whether a place is one they may use. Asked where a link led elsewhere than the path said, and for each file that a search opens.
+    /// Whether a place is one they may use. Asked where a link led elsewhere than the path said, for everything that a search or a listing
+    /// shows, and for everything in a directory that is moved or deleted.
     pub may: &'a dyn Fn(&VolumePath) -> bool,
 }
 
@@ -93,7 +94,7 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// Opens the directory, removes what a killed gate left half done, and counts what is in it.
+    /// Opens the directory, removes what a killed gate left half done, and counts what is in it, as far as the gate can look.
     pub fn attach(spec: VolumeSpec, kept: Arc<dyn LabelRows>) -> Result<Self, FileError> {
         let root = Root::open(&spec.root, spec.allows_mounts, spec.allows_hardlinks)?;
         let floor = spec.floor.clone();
@@ -112,7 +113,7 @@ impl Volume {
             next_own: AtomicU64::new(0),
             spec,
         };
-        volume.recount(volume.spec.is_writable)?;
+        volume.count_first(volume.spec.is_writable)?;
         volume.abilities = probe::probe(&volume)?;
         Ok(volume)
     }
@@ -148,9 +149,10 @@ impl Volume {
         Ok(self.floor())
     }
 
-    /// Counts what is in it while and after a command writes there. Whether that is far more than there may be.
+    /// Counts what is in it while and after a command writes there. Whether that is far more than there may be;
+    /// an error where not everything can be looked at.
     pub fn is_overfull(&self) -> Result<bool, FileError> {
-        self.recount(false)?;
+        self.recount()?;
         let (used, tenth) = (self.used(), |limit: u64| limit.saturating_add(limit / 10));
         let exceeds =
             |used: u64, limit: Option<u64>| limit.is_some_and(|limit| used > tenth(limit));
@@ -164,6 +166,10 @@ impl Volume {
     ) -> Labelled<T> {
         let mut label = Label::default();
         let result = run(&mut label);
+        if self.spec.runs_commands {
+            // A command may have written what was read after its label was taken. The label of everything rose before the command began.
+            label.join_in(&self.floor());
+        }
         Labelled { result, label }
     }
 
@@ -188,10 +194,40 @@ impl Volume {
         path: &VolumePath,
         seen: &mut Label,
     ) -> Result<Opened, FileError> {
-        let note = &mut |id| self.labels.join_of(id, seen);
+        let (opened, _) = self.open_with_label(access, path, seen)?;
+        Ok(opened)
+    }
+
+    /// The same, with the label that the file itself has. It is taken before and after the file is opened: whoever replaces the file
+    /// meanwhile may end its label.
+    pub(crate) fn open_with_label(
+        &self,
+        access: Access<'_>,
+        path: &VolumePath,
+        seen: &mut Label,
+    ) -> Result<(Opened, Label), FileError> {
+        let mut last: Option<(RowId, Label)> = None;
+        let note = &mut |id: RowId| {
+            let mut label = Label::default();
+            self.labels.join_of(id, &mut label);
+            seen.join_in(&label);
+            // The file is noted last, once when it was looked at and once when it was opened.
+            if let Some((_, before)) = last.take().filter(|(before, _)| *before == id) {
+                label.join_in(&before);
+            }
+            last = Some((id, label));
+        };
         let (found, opened) = self.root.open_file(path, note)?;
         check_place(access, path, &found)?;
-        Ok(opened)
+        Ok((opened, last.map(|(_, label)| label).unwrap_or_default()))
+    }
+
+    /// Ends the labels of files that are certainly gone. What was not synced may be there again after a power cut, so where nothing is
+    /// synced labels stay: a row too many makes nothing less careful.
+    pub(crate) fn forget(&self, ids: &[FileId]) {
+        if self.spec.durability == Durability::Full {
+            self.labels.forget(ids);
+        }
     }
 
     pub(crate) fn check_writable(&self) -> Result<(), FileError> {

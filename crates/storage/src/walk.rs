@@ -21,6 +21,7 @@ use crate::{
     dirs::{self, MAX_DEPTH},
     path::is_own,
     replace::read_at,
+    search::is_tame,
 };
 
 /// The most that one walk looks at.
@@ -110,6 +111,8 @@ pub(crate) struct Walk<'a, F> {
     pub(crate) visit: F,
     /// Where it began, in the volume.
     base: Vec<String>,
+    /// Everything that was come by, whatever it is: time passes there too.
+    entries: u64,
     ignores: Vec<Gitignore>,
 }
 
@@ -136,6 +139,7 @@ where
             walked: Walked::default(),
             visit,
             base,
+            entries: 0,
             ignores: Vec::new(),
         };
         if let Ok((name, stat)) = found.file(path) {
@@ -185,7 +189,8 @@ where
             self.walked.why = Some("it looked at as many files as it may");
             return Ok(false);
         }
-        if self.walked.files.is_multiple_of(16) && Instant::now() >= self.options.budget.until {
+        self.entries += 1;
+        if self.entries % 16 == 1 && Instant::now() >= self.options.budget.until {
             self.walked.why = Some("its time was over");
             return Ok(false);
         }
@@ -210,7 +215,10 @@ where
                     return Ok(true);
                 }
                 self.volume.labels.join_of(RowId::own(stat.id), self.seen);
-                self.call(directory, name, &path, stat)?;
+                // What is in it is asked for by itself.
+                if self.may(&path) && !self.call(directory, name, &path, stat)? {
+                    return Ok(false);
+                }
                 if depth >= MAX_DEPTH {
                     self.walked.why = Some("it went as deep as it may");
                     return Ok(true);
@@ -229,13 +237,7 @@ where
         path: &str,
         stat: Stat,
     ) -> Result<bool, FileError> {
-        let names = self
-            .base
-            .iter()
-            .cloned()
-            .chain(path.split('/').map(str::to_owned));
-        if !(self.access.may)(&VolumePath::of_found(names.collect())) {
-            self.walked.skipped.denied += 1;
+        if !self.may(path) {
             return Ok(true);
         }
         if !self.may_rise(&stat) {
@@ -270,6 +272,18 @@ where
         )
     }
 
+    /// Whether the caller may use a place; one that it may not is counted.
+    fn may(&mut self, path: &str) -> bool {
+        let names = self
+            .base
+            .iter()
+            .cloned()
+            .chain(path.split('/').map(str::to_owned));
+        let may = (self.access.may)(&VolumePath::of_found(names.collect()));
+        self.walked.skipped.denied += u64::from(!may);
+        may
+    }
+
     fn may_rise(&mut self, stat: &Stat) -> bool {
         let labels = &self.volume.labels;
         let mut label = labels.of(stat.id);
@@ -290,6 +304,8 @@ where
         if stat.kind != Kind::File || !self.may_rise(&stat) {
             return;
         }
+        // Before it is read too: whoever replaces it meanwhile may end its label.
+        let label = self.volume.labels.of(stat.id);
         let Ok(Some(opened)) = root.reopen(directory, name, &stat) else {
             return;
         };
@@ -297,11 +313,13 @@ where
             return;
         };
         // What it says decides what is shown.
+        self.seen.join_in(&label);
         self.volume
             .labels
             .join_of(RowId::own(opened.stat.id), self.seen);
         let mut builder = GitignoreBuilder::new(above.trim_end_matches('/'));
-        for line in String::from_utf8_lossy(&content).lines() {
+        let content = String::from_utf8_lossy(&content);
+        for line in content.lines().filter(|line| is_tame(line)) {
             let _what_is_no_pattern_matches_nothing = builder.add_line(None, line);
         }
         if let Ok(built) = builder.build() {

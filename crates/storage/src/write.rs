@@ -12,8 +12,9 @@ use crate::{
     Access, ErrorKind, FileError, Labelled, RowId, Stat, Version, Volume, VolumePath,
     beneath::{Found, Last},
     dirs::{self, Removed},
-    path::is_own,
+    path::{check_depth, is_own},
     replace::{Base, Change, Replaced, changed, io},
+    survey::{Survey, beneath},
     usage::Used,
 };
 
@@ -152,6 +153,9 @@ impl Volume {
                         );
                         return Err(FileError::new(ErrorKind::NotEmpty, says));
                     }
+                    let real = found.path();
+                    let may = |names: &[String]| (access.may)(&beneath(&real, names));
+                    Survey::run(self, path, (here.handle.as_fd(), &here.stat), &may, seen)?;
                     (above, here.name(), here.stat)
                 }
             };
@@ -173,9 +177,9 @@ impl Volume {
             }
             self.sync(directory)?;
             let mut removed = Removed::default();
-            let done = self.remove(directory, OsStr::new(&own), 0, &mut removed);
+            let done = self.remove(directory, OsStr::new(&own), &mut removed);
             self.usage.release(removed.used);
-            self.labels.forget(&removed.ids);
+            self.forget(&removed.ids);
             done?;
             Ok(Deleted {
                 entries: removed.used.files,
@@ -242,6 +246,16 @@ impl Volume {
                 ..access
             };
             let target = self.find(access, to, false, seen)?;
+            if let Last::Directory = &source.last {
+                let (out, into) = (source.path(), target.path());
+                let may = |names: &[String]| {
+                    (access.may)(&beneath(&out, names)) && (access.may)(&beneath(&into, names))
+                };
+                let moved = source.parent();
+                let moved = (moved.handle.as_fd(), &moved.stat);
+                let deepest = Survey::run(self, from, moved, &may, seen)?;
+                check_depth(into.names().len() + deepest)?;
+            }
             let target = self.with_parents(writer, to, target)?;
             let (new_name, old) = match &target.last {
                 Last::Missing(names) => (names.last().cloned().unwrap_or_default(), None),
@@ -263,6 +277,10 @@ impl Volume {
             } else {
                 RenameFlags::NOREPLACE
             };
+            let before = match old {
+                Some(_) => self.root.look(into, OsStr::new(&new_name))?,
+                None => None,
+            };
             renameat_with(out, &name, into, &new_name, flags).map_err(|error| match error {
                 Errno::NOENT => FileError::not_found(from),
                 Errno::EXIST | Errno::NOTEMPTY => is_there(to),
@@ -270,9 +288,9 @@ impl Volume {
             })?;
             self.sync(into)?;
             self.sync(out)?;
-            if let Some(old) = old {
+            if let Some((handle, old)) = before {
                 self.usage.release(Used::of(&old));
-                self.labels.forget(old.gone().as_slice());
+                self.forget(Stat::gone(&handle).as_slice());
             }
             let now = self.root.look(into, OsStr::new(&new_name))?;
             Ok(now.map_or(stat, |(_, now)| now).version())
@@ -385,6 +403,8 @@ impl Volume {
     ) -> Result<(), FileError> {
         self.check_ceiling(access.label)?;
         let mut at = found.path().names().to_vec();
+        // A link may have led deeper than the path is.
+        check_depth(at.len())?;
         let missing = match &found.last {
             Last::Missing(missing) => missing.len(),
             _ => 0,
@@ -402,13 +422,13 @@ impl Volume {
             mkdirat(&parent.handle, &own, Mode::from_raw_mode(0o777)).map_err(failed)?;
             let directory = parent.handle.as_fd();
             let new = self.root.look(directory, OsStr::new(&own))?;
-            let (_, new) = new.ok_or_else(|| failed(Errno::NOENT))?;
+            let (handle, new) = new.ok_or_else(|| failed(Errno::NOENT))?;
             self.labels.give(RowId::own(new.id), access.label)?;
             match renameat_with(directory, &own, directory, name, RenameFlags::NOREPLACE) {
                 Ok(()) => reserved.settle(Used::of(&new)),
                 Err(error) => {
                     let _swept_at_the_next_attach = unlinkat(directory, &own, AtFlags::REMOVEDIR);
-                    self.labels.forget(&[new.id]);
+                    self.forget(Stat::gone(&handle).as_slice());
                     if error != Errno::EXIST {
                         return Err(failed(error));
                     }

@@ -152,6 +152,14 @@ impl Work {
             Ok(other) => other,
             Err(error) => return unseen(error),
         };
+        let takes = matches!(
+            asked.operation,
+            Operation::Copy { .. } | Operation::Move(_) | Operation::Edit(..)
+        );
+        if takes && !self.may(&located.held, &located.path) {
+            let says = format!("`{}` is not for this caller to read", asked.path);
+            return unseen(FileError::new(ErrorKind::NotAllowed, says));
+        }
         if let Some(other) = other.filter(|other| !Arc::ptr_eq(&other.held, &located.held)) {
             return self.across(&located, &other, &asked);
         }
@@ -302,7 +310,8 @@ impl Lists {
         })
     }
 
-    /// As the tool that was called, and as the one that reads: a search reads files too.
+    /// As the tool that was called, and as the one that reads: a search reads files too, and what is copied, moved or edited can be read
+    /// afterwards.
     fn let_through(&self, path: &str) -> bool {
         let Some(context) = self.contexts.context(&self.context) else {
             return false;
@@ -320,7 +329,11 @@ impl Lists {
         let mut arguments = Object::new();
         arguments.str("path", path);
         let arguments = arguments.finish();
-        let reads = self.tool.effect == vocab::Effect::Read;
+        let takes = matches!(
+            self.tool.name,
+            "fs.copy" | "fs.move" | "fs.edit" | "fs.multi_edit"
+        );
+        let reads = takes || self.tool.effect == vocab::Effect::Read;
         let names = [self.tool.name, "fs.read"];
         let mut names = names.into_iter().take(if reads { 2 } else { 1 });
         names.all(|name| {

@@ -278,7 +278,7 @@ fn the_local_driver_does_what_every_driver_must() {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| case(&volume)));
         assert!(result.is_ok(), "{name}");
         let counted = volume.used();
-        volume.recount(false).unwrap();
+        volume.recount().unwrap();
         assert_eq!(
             volume.used(),
             counted,

@@ -193,6 +193,79 @@ fn a_link_leads_nowhere_that_the_caller_may_not_go() {
 }
 
 #[test]
+fn a_directory_with_a_denied_place_in_it_is_neither_moved_nor_deleted() {
+    let root = tempfile::tempdir().unwrap();
+    let volume = volume(root.path());
+    put(&volume, "d/e/.env", "KEY=1");
+    put(&volume, "d/x", "1");
+    put(&volume, "free/locked", "1");
+    let may = |place: &VolumePath| {
+        let place = place.to_string();
+        !place.contains(".env") && place != "taken/locked" && place != "d/e"
+    };
+    let label = Label::default();
+    let access = Access {
+        label: &label,
+        may: &may,
+    };
+    let recursive = DeleteOptions {
+        recursive: true,
+        ..DeleteOptions::default()
+    };
+    let deleted = volume.delete(access, &path("d"), recursive).result;
+    assert_eq!(deleted.unwrap_err().kind, ErrorKind::NotAllowed);
+    for (from, to) in [("d", "m"), ("free", "taken")] {
+        let moved = volume.rename(access, &path(from), &path(to), MoveOptions::default());
+        let error = moved.result.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::NotAllowed, "{from}");
+    }
+    assert_eq!(text(&volume, "d/e/.env"), "KEY=1");
+    let options = ListOptions {
+        depth: 5,
+        ..ListOptions::default()
+    };
+    let listed = volume.list(access, &path(""), &options).result.unwrap();
+    let names: Vec<&str> = listed.entries.iter().map(|entry| &*entry.path).collect();
+    assert_eq!(names, ["d", "d/x", "free", "free/locked"]);
+    let options = GlobOptions {
+        dirs: true,
+        ..glob()
+    };
+    let found = volume.glob(access, &path(""), "*", &options);
+    let found = found.result.unwrap().paths;
+    assert_eq!(found, ["d", "d/x", "free", "free/locked"]);
+    volume
+        .delete(access, &path("free"), recursive)
+        .result
+        .unwrap();
+}
+
+#[test]
+fn no_path_is_deeper_than_can_be_walked_and_what_is_can_be_deleted() {
+    let root = tempfile::tempdir().unwrap();
+    let volume = volume(root.path());
+    let names = |count: usize| vec!["d"; count].join("/");
+    let error = VolumePath::parse(&names(101)).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Invalid);
+    for at in ["a", "b"] {
+        let made = volume.create_dir(clean(), &path(&format!("{at}/{}", names(60))));
+        assert!(made.result.unwrap());
+    }
+    let to = path(&format!("a/{}/b", names(60)));
+    let moved = volume.rename(clean(), &path("b"), &to, MoveOptions::default());
+    assert_eq!(moved.result.unwrap_err().kind, ErrorKind::Invalid);
+    // A command, or another program, goes as deep as it likes.
+    std::fs::create_dir_all(root.path().join("deep").join(names(300))).unwrap();
+    let recursive = DeleteOptions {
+        recursive: true,
+        ..DeleteOptions::default()
+    };
+    let deleted = volume.delete(clean(), &path("deep"), recursive).result;
+    assert_eq!(deleted.unwrap().entries, 301);
+    assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 2);
+}
+
+#[test]
 fn on_a_disk_that_folds_case_only_its_own_spelling_counts() {
     let root = tempfile::tempdir().unwrap();
     let volume = volume(root.path());

@@ -101,6 +101,21 @@ fn what_a_killed_gate_left_is_swept() {
     assert_eq!(fs::read_dir(root.path().join("d")).unwrap().count(), 0);
 }
 
+/// The gate takes the volume as it finds it; how much a command hides there is another matter.
+#[test]
+fn what_cannot_be_looked_at_is_no_count_and_no_reason_not_to_attach() {
+    let root = tempfile::tempdir().unwrap();
+    let deep = root.path().join("d/".repeat(crate::dirs::MAX_DEPTH + 5));
+    fs::create_dir_all(deep).unwrap();
+    let volume = volume(root.path());
+    let counted = volume.used();
+    assert!(counted.files > 0);
+    assert!(volume.is_overfull().is_err());
+    assert_eq!(volume.used(), counted);
+    fs::remove_dir_all(root.path().join("d")).unwrap();
+    assert_eq!(volume.is_overfull(), Ok(false));
+}
+
 #[test]
 fn names_that_are_no_text_are_shown_and_survive() {
     use std::os::unix::ffi::OsStrExt;

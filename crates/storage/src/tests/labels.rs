@@ -91,6 +91,7 @@ fn a_file_with_a_second_name_keeps_its_label_when_one_name_goes() {
     let root = tempfile::tempdir().unwrap();
     let mut spec = spec(root.path());
     spec.allows_hardlinks = true;
+    spec.durability = Durability::Full;
     let volume = Volume::attach(spec, Arc::new(InMemory::default())).unwrap();
     let high = secret(Level::Confidential);
     for first in ["deleted", "replaced", "moved-over"] {
@@ -117,6 +118,45 @@ fn a_file_with_a_second_name_keeps_its_label_when_one_name_goes() {
         let label = level(&read_label(&volume, second));
         assert_eq!(label, Level::Confidential, "{second}");
     }
+}
+
+#[test]
+fn a_label_ends_with_its_file_only_where_that_survives_a_power_cut() {
+    for (durability, stays) in [(Durability::Full, false), (Durability::Relaxed, true)] {
+        let root = tempfile::tempdir().unwrap();
+        let rows: Arc<dyn LabelRows> = Arc::new(InMemory::default());
+        let spec = VolumeSpec {
+            durability,
+            ..spec(root.path())
+        };
+        let volume = Volume::attach(spec, Arc::clone(&rows)).unwrap();
+        let high = secret(Level::Confidential);
+        for at in ["deleted", "replaced"] {
+            let written = volume.write(by(&high), &path(at), b"plans", WriteOptions::default());
+            written.result.unwrap();
+        }
+        let deleted = volume.delete(clean(), &path("deleted"), DeleteOptions::default());
+        deleted.result.unwrap();
+        put(&volume, "replaced", "nothing");
+        let kept = rows.load("work").unwrap().rows;
+        let is_left = kept
+            .iter()
+            .any(|(id, label)| !id.is_names && level(label) == Level::Confidential);
+        assert_eq!(is_left, stays, "{durability:?}");
+    }
+}
+
+#[test]
+fn what_is_read_while_a_command_begins_has_its_label() {
+    let root = tempfile::tempdir().unwrap();
+    let spec = VolumeSpec {
+        runs_commands: true,
+        ..spec(root.path())
+    };
+    let volume = Volume::attach(spec, Arc::new(InMemory::default())).unwrap();
+    let high = secret(Level::Internal);
+    let read = volume.labelled(|_| volume.begin_command(&high));
+    assert_eq!(level(&read.label), Level::Internal);
 }
 
 #[test]

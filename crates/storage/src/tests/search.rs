@@ -134,6 +134,13 @@ fn a_file_longer_than_memory_is_read_in_parts() {
         ("\nthe end\n".to_owned(), None)
     );
     assert_eq!(read(Part::Whole).lines, Some(1..2_001));
+    // Behind the hole: to count lines up to there would take as long as the file is said to be.
+    let part = Part::Lines {
+        first: 200_002,
+        most: None,
+    };
+    let far = volume.read(clean(), &path("long"), part, As::Text).result;
+    assert_eq!(far.unwrap_err().kind, ErrorKind::TooLarge);
 }
 
 #[test]
@@ -264,4 +271,110 @@ fn hostile_patterns_end_in_time() {
         let _ = volume.grep(clean(), &path(""), pattern, &grep());
         assert!(begun.elapsed() < Duration::from_secs(5), "{pattern}");
     }
+}
+
+#[test]
+fn patterns_for_names_that_nest_are_refused_and_in_lists_left_out() {
+    let root = tempfile::tempdir().unwrap();
+    let volume = volume(root.path());
+    put(&volume, "f", "word");
+    put(&volume, "ignored", "word");
+    for pattern in [
+        format!("{}a{}", "{a,".repeat(1_000), "}".repeat(1_000)),
+        // What is closed in a class or by an escape is closed for a counter only.
+        "{[}]".repeat(1_000),
+        "{\\}".repeat(1_000),
+        "a".repeat(5_000),
+    ] {
+        let found = volume.glob(clean(), &path(""), &pattern, &glob()).result;
+        assert_eq!(found.unwrap_err().kind, ErrorKind::Invalid);
+        let options = GrepOptions {
+            glob: Some(pattern.clone()),
+            ..grep()
+        };
+        let found = volume.grep(clean(), &path(""), "word", &options).result;
+        assert_eq!(found.unwrap_err().kind, ErrorKind::Invalid);
+        put(&volume, ".gitignore", &format!("{pattern}\nignored\n"));
+        let found = volume.glob(clean(), &path(""), "*", &glob()).result;
+        assert_eq!(found.unwrap().paths, [".gitignore", "f"]);
+    }
+}
+
+#[test]
+fn an_edit_never_holds_more_than_a_file_may() {
+    let root = tempfile::tempdir().unwrap();
+    let volume = volume(root.path());
+    put(&volume, "f", &"a".repeat(1 << 20));
+    let everywhere = |from: &str, to: &str| Edit {
+        replace_all: true,
+        ..edit(from, to)
+    };
+    let edits = [everywhere("a", &"b".repeat(100)), everywhere("b", "")];
+    let edited = volume.edit(clean(), &path("f"), &edits, EditOptions::default());
+    assert_eq!(edited.result.unwrap_err().kind, ErrorKind::TooLarge);
+    // Each line is counted once, and the place that was meant is not looked for in a file of a million lines.
+    put(&volume, "lines", &"a\n".repeat(1 << 20));
+    let begun = Instant::now();
+    let edited = volume.edit(
+        clean(),
+        &path("lines"),
+        &[everywhere("a", "b")],
+        EditOptions::default(),
+    );
+    assert_eq!(edited.result.unwrap().replacements, 1 << 20);
+    let target = format!("{}c", "b\n ".repeat(1_000));
+    let edited = volume.edit(
+        clean(),
+        &path("lines"),
+        &[edit(&target, "")],
+        EditOptions::default(),
+    );
+    assert_eq!(edited.result.unwrap_err().kind, ErrorKind::NoMatch);
+    assert!(begun.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn a_search_ends_where_its_results_are_long() {
+    let root = tempfile::tempdir().unwrap();
+    let volume = volume(root.path());
+    put(&volume, "f", &"word\n".repeat(200_000));
+    for (pattern, multiline) in [("word", false), ("(?s)word.*word", true)] {
+        let options = GrepOptions {
+            max_results: 1_000_000,
+            multiline,
+            ..grep()
+        };
+        let found = volume.grep(clean(), &path(""), pattern, &options).result;
+        let found = found.unwrap();
+        assert!(found.lines.len() < 100_000, "{pattern}");
+        assert_eq!(
+            found.walked.why,
+            Some("its results are as long as they may be")
+        );
+    }
+}
+
+#[test]
+fn a_listing_in_pages_leaves_nothing_out() {
+    let root = tempfile::tempdir().unwrap();
+    let volume = volume(root.path());
+    for at in ["a/x", "a-b", "b"] {
+        put(&volume, at, "");
+    }
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let options = ListOptions {
+            depth: 2,
+            limit: 1,
+            after,
+            ..ListOptions::default()
+        };
+        let listed = volume.list(clean(), &path(""), &options).result.unwrap();
+        all.extend(listed.entries.into_iter().map(|entry| entry.path));
+        after = listed.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(all, ["a", "a/x", "a-b", "b"]);
 }

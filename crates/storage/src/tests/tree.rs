@@ -117,7 +117,7 @@ proptest! {
             }
             let counted = volume.used();
             prop_assert!(counted.bytes <= 200 << 10);
-            volume.recount(false).unwrap();
+            volume.recount().unwrap();
             prop_assert_eq!(volume.used(), counted);
         }
     }

@@ -17,6 +17,8 @@ security_contexts:
     deny_list: ['fs.read:/workspace/src/.env', 'fs.write:/workspace/src/locked', 'fs.delete:/workspace/src/locked']
 ";
 
+const DENIED: &str = "PERMISSION_DENIED: ";
+
 /// What a call came to.
 #[derive(Debug, PartialEq)]
 enum Said {
@@ -77,6 +79,7 @@ fn rows() -> Vec<(&'static str, Value, Wanted)> {
             .map(|(from, to)| json!({ "target_content": from, "replacement_content": to }));
         json!({ "path": "/workspace/src/e", "edits": each.collect::<Vec<_>>() })
     };
+    let take = |path: &str| json!({ "path": path, "destination": "/workspace/src/taken" });
     let look = |path: &str, pattern: &str| json!({ "path": path, "pattern": pattern });
     let (a, e) = ("/workspace/src/a.txt", "/workspace/src/e");
     vec![
@@ -114,6 +117,9 @@ fn rows() -> Vec<(&'static str, Value, Wanted)> {
             at("/workspace/src/locked"),
             Refused("ToolExplicitlyDenied"),
         ),
+        // What may not be read is not taken elsewhere to be read there.
+        ("fs.copy", take("/workspace/src/.env"), Fails(DENIED)),
+        ("fs.move", take("/workspace/src/.env"), Fails(DENIED)),
         // Directories: those above are made, one that is there is fine, and the other spelling is the same tool.
         (
             "fs.create_dir",
