@@ -213,6 +213,9 @@ pub(crate) fn link(text: &str) -> Option<String> {
     link.push_str(host.strip_suffix('.').unwrap_or(host));
     if let Some(port) = url.port() {
         link.push_str(&format!(":{port}"));
+    } else if !has_scheme && let Some(port) = written_port(text) {
+        // Only a scheme says which port goes without saying: `notes.txt:443` is not `notes.txt`.
+        link.push_str(&format!(":{port}"));
     }
     link.push_str(&plain_percent(url.path()));
     if let Some(query) = url.query() {
@@ -260,6 +263,13 @@ pub(crate) fn is_domain_like(text: &str) -> bool {
         && (last.chars().all(char::is_alphabetic) || last.starts_with("xn--"))
 }
 
+/// The port in a text without a scheme, as it is written there.
+fn written_port(text: &str) -> Option<&str> {
+    let text = text.trim_start_matches('/');
+    let authority = text.split(['/', '?', '#']).next()?;
+    authority.rsplit_once(':').map(|(_, port)| port)
+}
+
 /// Percent encoding only where it is needed, in one spelling.
 fn plain_percent(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -291,6 +301,9 @@ fn plain_percent(text: &str) -> String {
 )]
 fn path(text: &str) -> Option<Option<String>> {
     let text = strip_prefix(text, "file://").unwrap_or(text);
+    if is_astray(text) {
+        return Some(None);
+    }
     let is_drive =
         matches!(text.as_bytes(), [letter, b':', b'\\' | b'/', ..] if letter.is_ascii_alphabetic());
     let begins = ["/", "~/", "./", "../"]
@@ -313,7 +326,7 @@ fn path(text: &str) -> Option<Option<String>> {
         out.push('/');
     }
     for part in slashed.split('/').filter(|part| !matches!(*part, "" | ".")) {
-        if part == ".." {
+        if goes_up(part) {
             return Some(None);
         }
         if !out.is_empty() && !out.ends_with('/') {
@@ -322,6 +335,21 @@ fn path(text: &str) -> Option<Option<String>> {
         out.push_str(part);
     }
     Some((!out.is_empty()).then_some(out))
+}
+
+fn goes_up(part: &str) -> bool {
+    plain_percent(part) == ".."
+}
+
+/// Whether a text goes up in a path, or begins like a path and like a host at once. Asked before a text is taken for a link, because a
+/// link forgets where it went up: `notes.txt/../../etc` must not be `notes.txt/etc`.
+fn is_astray(text: &str) -> bool {
+    if text.contains(char::is_whitespace) || text.contains("://") {
+        return false;
+    }
+    let could_be_host = is_domain_like(text);
+    let is_astray = |part: &str| goes_up(part) || could_be_host && plain_percent(part) == ".";
+    text.starts_with("//") || text.contains('/') && text.split(['/', '\\']).any(is_astray)
 }
 
 /// An international account number, by its own check digits.

@@ -54,10 +54,6 @@ impl Links {
         links.into_iter().map(form).collect()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.found.is_empty()
-    }
-
     fn add(&mut self, link: String) {
         if self.found.contains(&link) {
             return;

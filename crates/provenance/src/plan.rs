@@ -13,8 +13,8 @@ mod parse;
 
 use crate::{
     flaw::{Flaw, has},
-    form::{self, Class, Reading},
-    index::Index,
+    form::{self, Class, Form, Reading},
+    index::{Index, Origin, Use},
     role::Role,
     rule::{self, Call, Finding, Ruling, Vouched},
     taking,
@@ -43,7 +43,7 @@ pub enum From {
     Said,
     /// It fills this form, in which `*` stands for any words without a link or an address.
     Form(String),
-    /// From a field of what this tool reads; also from inside a text where the plan says so, though never an address.
+    /// From a field of what this tool reads; also from inside a text where the plan says so, though never an address or a link.
     Read { tool: ToolName, may_be_text: bool },
 }
 
@@ -237,23 +237,28 @@ fn fits(step: &Step, index: &Index, call: Call<'_>) -> Result<(), Vec<Finding>> 
     for (path, value) in leaves {
         let text = rule::text_of(value);
         let role = rule::role_at(call.roles, &path);
-        let must_be_own = is_grave && matches!(role, Role::Target | Role::Object);
+        let must_be_own = is_grave && !matches!(role, Role::Content | Role::Value | Role::Amount);
+        let is_own = |text: &str| rule::may_aim(index, call, &path, role, text);
+        let are_own = |pieces: &[&str]| {
+            pieces
+                .iter()
+                .all(|piece| piece.trim().is_empty() || is_own(piece))
+        };
         let is_right = match (planned(&path), text) {
             (None | Some(From::Said), _) | (_, None) => true,
             (Some(From::Form(form)), Some(text)) => match (filled(form, &text), role) {
                 (None, _) => false,
                 // What a plan leaves open must not say whom or what: that is the person's to say.
-                (Some(pieces), Role::Target | Role::Object) => pieces.iter().all(|piece| {
-                    piece.trim().is_empty() || rule::may_aim(index, call, &path, role, piece)
-                }),
+                (Some(pieces), Role::Target | Role::Object) => are_own(&pieces),
                 (Some(pieces), Role::Amount) => pieces.is_empty(),
                 (Some(pieces), Role::Value | Role::Name | Role::Content) => {
-                    leads_nowhere(form, &pieces, &text)
+                    leads_nowhere(index, call, &path, form, &pieces, &text)
+                        && (!must_be_own || are_own(&pieces))
                 }
             },
             (Some(From::Read { tool, may_be_text }), Some(text)) => {
-                comes_from(index, role, tool, *may_be_text, &text)
-                    && (!must_be_own || rule::may_aim(index, call, &path, role, &text))
+                comes_from(index, call, &path, role, (tool, *may_be_text), &text)
+                    && (!must_be_own || is_own(&text))
             }
         };
         if !is_right {
@@ -266,7 +271,7 @@ fn fits(step: &Step, index: &Index, call: Call<'_>) -> Result<(), Vec<Finding>> 
                 value: rule::shown(&text),
                 role: Some(role),
                 why: if must_be_own {
-                    "is not yours, and no plan leaves it to a read what is deleted or who is paid"
+                    "is not yours, and no plan leaves open what is deleted or who is paid"
                         .to_owned()
                 } else {
                     format!("is not {from}, as the plan says")
@@ -284,24 +289,38 @@ fn fits(step: &Step, index: &Index, call: Call<'_>) -> Result<(), Vec<Finding>> 
 }
 
 /// Whether all of a text came from a read of this tool.
-fn comes_from(index: &Index, role: Role, tool: &ToolName, may_be_text: bool, text: &str) -> bool {
+fn comes_from(
+    index: &Index,
+    call: Call<'_>,
+    path: &str,
+    role: Role,
+    (tool, may_be_text): (&ToolName, bool),
+    text: &str,
+) -> bool {
     let Reading::Values(forms) = form::read(text) else {
         return false;
     };
     // Where each sign counts it is the very text; a name is its words.
     let is_exact = matches!(role, Role::Target | Role::Object | Role::Amount);
     let words = form::name(text);
-    let is_name = !is_exact && index.is_from(&words, &tool.server, &tool.tool, !may_be_text);
-    is_name
-        || forms.iter().all(|form| {
-            // Who is sent to, and who is paid, is never taken out of what a stranger may have written between other words.
-            let is_address = matches!(
-                form.class,
-                Class::Address | Class::Phone | Class::Iban | Class::Number
-            );
-            let must_be_field = !may_be_text || is_address || role == Role::Amount;
-            index.is_from(form, &tool.server, &tool.tool, must_be_field)
+    let is_from =
+        |form: &Form, must_be_field| index.is_from(form, &tool.server, &tool.tool, must_be_field);
+    let comes = |must_be_field: bool| {
+        !is_exact && is_from(&words, must_be_field)
+            || forms.iter().all(|form| {
+                let is_apart = form.class.is_address() || form.class == Class::Number;
+                is_from(form, must_be_field || is_apart || role == Role::Amount)
+            })
+    };
+    // Who is sent to, who is paid and where a link leads is never taken out of what a stranger may have written between other words.
+    let leads_elsewhere = |text: &str| {
+        leading(text).is_none_or(|found| {
+            found.iter().any(|form| {
+                form.class.is_address() && !is_from(form, true) && !is_said(index, call, path, form)
+            })
         })
+    };
+    comes(true) || may_be_text && !leads_elsewhere(text) && comes(false)
 }
 
 /// What a text fills a form with; nothing if it is of another form.
@@ -322,14 +341,46 @@ fn filled<'t>(form: &str, text: &'t str) -> Option<Vec<&'t str>> {
     Some(filled)
 }
 
-/// Beside what was filled in, the whole must lead nowhere: a form must not be completed to a link.
-fn leads_nowhere(form: &str, filled: &[&str], text: &str) -> bool {
-    let leads = |text: &str| {
-        let mut has_value = false;
-        crate::scan::values(text, |found| {
-            has_value |= found.form.class.is_address() || found.form.class == Class::Path;
-        });
-        has_value || !crate::links::links(text).is_empty()
+/// Beside what was filled in, the whole must lead nowhere that neither the form nor the person says: a form must not be completed to
+/// another link.
+fn leads_nowhere(
+    index: &Index,
+    call: Call<'_>,
+    path: &str,
+    form: &str,
+    filled: &[&str],
+    text: &str,
+) -> bool {
+    if filled.is_empty() {
+        return true;
+    }
+    let (Some(of_form), Some(of_text)) = (leading(form), leading(text)) else {
+        return false;
     };
-    filled.is_empty() || !filled.iter().any(|piece| leads(piece)) && (!leads(text) || leads(form))
+    let leads = |piece: &&str| leading(piece).is_none_or(|found| !found.is_empty());
+    !filled.iter().any(leads)
+        && of_text
+            .iter()
+            .all(|found| of_form.contains(found) || is_said(index, call, path, found))
+}
+
+/// Everything in a text that leads somewhere; nothing where there is more than is looked at.
+fn leading(text: &str) -> Option<Vec<Form>> {
+    let mut forms = Vec::new();
+    crate::scan::values(text, |found| {
+        if found.form.class.is_address() || found.form.class == Class::Path {
+            forms.push(found.form);
+        }
+    });
+    let links = crate::links::links(text);
+    if links.is_cut {
+        return None;
+    }
+    forms.extend(links.into_forms());
+    Some(forms)
+}
+
+fn is_said(index: &Index, call: Call<'_>, argument: &str, form: &Form) -> bool {
+    let server = call.server;
+    index.origin(form, Use { server, argument }) == Origin::Said
 }

@@ -260,7 +260,7 @@ const TABLE: &[(Role, &str, &[&str])] = &[
         "its name says what something is called",
         &[
             "title", "subject", "name", "label", "labels", "topic", "summary", "slug", "tag",
-            "tags", "headline", "location", "venue",
+            "tags", "headline", "location", "venue", "currency",
         ],
     ),
     (
@@ -282,7 +282,6 @@ const TABLE: &[(Role, &str, &[&str])] = &[
             "days",
             "timezone",
             "tz",
-            "currency",
             "priority",
             "status",
             "state",
@@ -478,15 +477,25 @@ fn is_short(member: Json<'_>) -> bool {
     member.kind() != Kind::String || member.as_bytes().len() <= 66
 }
 
-/// What the name of an argument says: the most careful of what its words say. What ends in a word for a text or a choice is one, though
-/// it is that of a thing: `file_content`, `event_date`.
+/// What the name of an argument says. Inside of what is executed, or says where it goes, everything is a target, as in `script.content`
+/// or `destination.name`; an amount stays what makes a call grave. An `email` or a `user` is also the thing itself, with texts of its own.
 fn of_name(path: &str) -> RoleOf {
-    let name = path
-        .rsplit(['.'])
-        .next()
-        .unwrap_or(path)
-        .trim_end_matches("[]");
-    let words = name_words(name);
+    let (above, name) = path.rsplit_once('.').unwrap_or(("", path));
+    let own = of_words(name).unwrap_or(guess(Role::Target, "nobody knows what it is for"));
+    let is_inside = above.split('.').any(|name| {
+        let words = name_words(name.trim_end_matches("[]"));
+        words.iter().any(|word| GOVERNING.contains(&word.as_str()))
+    });
+    if is_inside && !matches!(own.role, Role::Target | Role::Amount) {
+        return guess(Role::Target, "it is inside of what says who, where or what");
+    }
+    own
+}
+
+/// The most careful of what the words of one name say. What ends in a word for a text or a choice is one, though it is that of a thing:
+/// `file_content`, `event_date`.
+fn of_words(name: &str) -> Option<RoleOf> {
+    let words = name_words(name.trim_end_matches("[]"));
     let is_moment = words.iter().any(|word| MOMENTS.contains(&word.as_str()));
     let is_id = words.last().is_some_and(|last| is_id(last));
     let known: Vec<RoleOf> = words
@@ -496,19 +505,43 @@ fn of_name(path: &str) -> RoleOf {
         .filter(|word| !(is_id && matches!(word.as_str(), "email" | "emails")))
         .filter_map(|word| of_word(word))
         .collect();
-    let careful = known.iter().min_by_key(|of| carefulness(of.role));
-    let Some(careful) = careful else {
-        return guess(Role::Target, "nobody knows what it is for");
-    };
-    match words.last().and_then(|last| of_word(last)) {
+    let careful = known.iter().min_by_key(|of| carefulness(of.role))?;
+    let role = match words.last().and_then(|last| of_word(last)) {
         Some(last)
             if careful.role == Role::Object && matches!(last.role, Role::Content | Role::Value) =>
         {
             last
         }
         _ => *careful,
-    }
+    };
+    Some(role)
 }
+
+/// Words for what governs everything inside of it: what is executed, and where things go.
+const GOVERNING: [&str; 22] = [
+    "command",
+    "commands",
+    "cmd",
+    "script",
+    "scripts",
+    "sql",
+    "statement",
+    "expression",
+    "args",
+    "argv",
+    "shell",
+    "program",
+    "eval",
+    "env",
+    "headers",
+    "header",
+    "destination",
+    "recipient",
+    "recipients",
+    "receiver",
+    "webhook",
+    "endpoint",
+];
 
 /// Words for when.
 const MOMENTS: [&str; 9] = [

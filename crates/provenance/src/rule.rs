@@ -170,14 +170,24 @@ pub(crate) fn weigh_some(index: &Index, call: Call<'_>, which: impl Fn(&str) -> 
     look.ruling()
 }
 
-/// Whether this text alone would pass as whom or what.
+/// Whether this text alone would pass as whom or what, or as a name that was said.
 pub(crate) fn may_aim(index: &Index, call: Call<'_>, path: &str, role: Role, text: &str) -> bool {
     let mut look = Look::new(index, call);
+    if role == Role::Name {
+        look.named(path, text);
+        if look.strange.is_empty() {
+            return true;
+        }
+        look.strange.clear();
+    }
     look.aim(path, role, text);
     look.strange.is_empty()
 }
 
-/// One value of a call with everything that is known of where it came from, for policies.
+/// Where a value came from, and the server whose read brought it.
+type Place = (Source, Option<String>);
+
+/// One value of a call with everything that is known of where it came from, for policies. An argument that is a list has several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Traced {
     pub path: String,
@@ -259,7 +269,7 @@ impl<'a> Look<'a> {
             return;
         };
         let before = self.strange.len();
-        let found = match role {
+        let mut places = match role {
             Role::Target | Role::Object => self.aim(path, role, &text),
             Role::Amount => self.amount(path, &text),
             Role::Name => self.named(path, &text),
@@ -269,23 +279,29 @@ impl<'a> Look<'a> {
         if has(Flaw::UnknownRolesPass) && is_unknown(self.call.roles, path) {
             self.strange.truncate(before);
         }
-        let (source, server) = found.unwrap_or((Source::Free, None));
-        self.traced.push(Traced {
+        if places.is_empty() {
+            places.push((Source::Free, None));
+        }
+        // Each place once: policies ask which there are, not how many values came from them.
+        places.sort_unstable();
+        places.dedup();
+        let traced = places.into_iter().map(|(source, server)| Traced {
             path: path.to_owned(),
             role,
             source,
             server,
         });
+        self.traced.extend(traced);
     }
 
     /// Whom or what: said, or an id of the one record that was named.
-    fn aim(&mut self, path: &str, role: Role, text: &str) -> Option<(Source, Option<String>)> {
+    fn aim(&mut self, path: &str, role: Role, text: &str) -> Vec<Place> {
         let mut forms = match form::read(text) {
             // Nothing is nobody's choice, and nobody's aim either.
-            Reading::Empty => return Some((Source::Said, None)),
+            Reading::Empty => return vec![(Source::Said, None)],
             Reading::Odd => {
                 self.strange(path, role, text, "holds what cannot be compared: it is too long, goes up in a path, or has characters that nobody sees".to_owned(), (Source::Unknown, None));
-                return Some((Source::Unknown, None));
+                return vec![(Source::Unknown, None)];
             }
             Reading::Values(forms) => forms,
         };
@@ -293,7 +309,7 @@ impl<'a> Look<'a> {
         if has(Flaw::OnlyTheFirstOfAList) {
             forms.truncate(1);
         }
-        let mut worst = (Source::Said, None);
+        let mut places = Vec::new();
         for form in forms {
             let origin = self.origin(&form, path);
             let place = place_of(origin);
@@ -301,34 +317,32 @@ impl<'a> Look<'a> {
                 let why = self.whose(&form, origin);
                 self.strange(path, role, text, why, place.clone());
             }
-            if place.0 > worst.0 {
-                worst = place;
-            }
+            places.push(place);
         }
-        Some(worst)
+        places
     }
 
-    fn amount(&mut self, path: &str, text: &str) -> Option<(Source, Option<String>)> {
+    fn amount(&mut self, path: &str, text: &str) -> Vec<Place> {
         let Some(number) = Number::read(text) else {
             return self.aim(path, Role::Amount, text);
         };
         let form = Form::new(Class::Number, number.text());
         let said = self.index.said();
         if said.has(self.index.key(), &form) || said.is_within(number) {
-            return Some((Source::Said, None));
+            return vec![(Source::Said, None)];
         }
         let place = place_of(self.origin(&form, path));
         let why = "is an amount that you did not say, and not within one that you did".to_owned();
         self.strange(path, Role::Amount, text, why, place.clone());
-        Some(place)
+        vec![place]
     }
 
-    fn named(&mut self, path: &str, text: &str) -> Option<(Source, Option<String>)> {
-        let place = match form::read(text) {
-            Reading::Empty => return Some((Source::Said, None)),
-            Reading::Odd => (Source::Unknown, None),
+    fn named(&mut self, path: &str, text: &str) -> Vec<Place> {
+        let places: Vec<Place> = match form::read(text) {
+            Reading::Empty => return vec![(Source::Said, None)],
+            Reading::Odd => vec![(Source::Unknown, None)],
             Reading::Values(forms) => {
-                let origins = forms.iter().map(|form| {
+                let places = forms.iter().map(|form| {
                     // Names may be common words; that they were said is enough.
                     let is_phrase = form.class == Class::Phrase
                         && self
@@ -343,18 +357,19 @@ impl<'a> Look<'a> {
                     }
                     place_of(self.origin(form, path))
                 });
-                origins.max().unwrap_or((Source::Said, None))
+                places.collect()
             }
         };
-        if place.0 != Source::Said {
+        let worst = places.iter().max().cloned();
+        if let Some(place) = worst.filter(|place| place.0 != Source::Said) {
             let why = "is a name that you did not say".to_owned();
-            self.strange(path, Role::Name, text, why, place.clone());
+            self.strange(path, Role::Name, text, why, place);
         }
-        Some(place)
+        places
     }
 
     /// When or how. What is an address or a path says more than that.
-    fn choice(&mut self, path: &str, text: &str) -> Option<(Source, Option<String>)> {
+    fn choice(&mut self, path: &str, text: &str) -> Vec<Place> {
         let is_free = match form::read(text) {
             Reading::Empty => true,
             Reading::Odd => false,
@@ -370,15 +385,15 @@ impl<'a> Look<'a> {
     }
 
     /// A text is the agent's own making; only a link in it leads anybody anywhere.
-    fn links(&mut self, path: &str, role: Role, text: &str) -> Option<(Source, Option<String>)> {
+    fn links(&mut self, path: &str, role: Role, text: &str) -> Vec<Place> {
+        let mut places = Vec::new();
         if has(Flaw::LinksPass) {
-            return None;
+            return places;
         }
-        let mut worst = None;
         let links = links::links(text);
         if links.is_cut {
             let why = format!("holds more than {} links", links::MAX_LINKS);
-            worst = Some((Source::Unknown, None));
+            places.push((Source::Unknown, None));
             self.strange(path, role, "", why, (Source::Unknown, None));
         }
         for link in links.into_forms() {
@@ -399,10 +414,10 @@ impl<'a> Look<'a> {
                     self.whose(&link, origin)
                 );
                 self.strange(path, role, "", why, place.clone());
-                worst = worst.max(Some(place));
+                places.push(place);
             }
         }
-        worst
+        places
     }
 
     fn strange(
@@ -411,7 +426,7 @@ impl<'a> Look<'a> {
         role: Role,
         text: &str,
         why: String,
-        (source, server): (Source, Option<String>),
+        (source, server): Place,
     ) {
         // The first few say enough; nobody reads a hundred.
         if self.strange.len() < 16 {
@@ -478,7 +493,7 @@ fn is_own(origin: Origin<'_>, role: Role) -> bool {
     }
 }
 
-fn place_of(origin: Origin<'_>) -> (Source, Option<String>) {
+fn place_of(origin: Origin<'_>) -> Place {
     let server = |read: &Read| Some(read.server.to_string());
     match origin {
         Origin::Said => (Source::Said, None),

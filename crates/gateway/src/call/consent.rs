@@ -366,7 +366,7 @@ fn question(approval: &Approval) -> Bytes {
         audit::printable(&approval.target),
         approval.server,
         approval.label,
-        approval.why.join("; "),
+        audit::printable(&approval.why.join("; ")),
         approval.id,
     );
     let mut out = Object::new();
@@ -517,4 +517,41 @@ pub(super) fn unserved(target: &Target) -> Violation {
         target.name
     );
     Violation::new(Rule::ToolNotServed, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reasons quote names and values that an agent or a server wrote.
+    #[test]
+    fn nothing_in_a_question_fools_a_terminal() {
+        let odd = "a\u{1b}[2Jb\u{202e}c\nd".to_owned();
+        let approval = Approval {
+            id: "1".to_owned(),
+            digest: [0; 32],
+            state: ApprovalState::Pending,
+            caller: "agent".to_owned(),
+            caller_name: "agent".to_owned(),
+            action: "call".to_owned(),
+            server: "mail".to_owned(),
+            target: odd.clone(),
+            definition: String::new(),
+            arguments: odd.clone(),
+            label: "PUBLIC".to_owned(),
+            lineage: Vec::new(),
+            why: vec![odd.clone(), odd],
+            bundle: String::new(),
+            asked_ms: 0,
+            expires_ms: 0,
+            answered_by: String::new(),
+            answered_ms: 0,
+            reason: String::new(),
+        };
+        let question = question(&approval);
+        let message = Json::checked_before(&question).get("message");
+        let message = message.and_then(Json::as_str).unwrap().into_owned();
+        assert!(!message.contains(['\u{1b}', '\u{202e}']), "{message:?}");
+        assert!(!message.contains("\nd"), "{message:?}");
+    }
 }

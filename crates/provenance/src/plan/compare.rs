@@ -1,6 +1,7 @@
 //! How two plans differ, in words.
 
 use super::{From, Plan, Step, ToolName};
+use crate::rule::shown;
 
 /// What `new` may do that `old` may not any more do; nothing if it is as narrow or narrower.
 pub(super) fn wider(old: &Plan, new: &Plan) -> Vec<String> {
@@ -52,7 +53,8 @@ fn differences(old: &Step, new: &Step) -> Vec<String> {
         .filter(|(path, from)| !is_narrower(from, was(path)))
         .map(|(path, from)| {
             format!(
-                "`{path}` of {} may be {} instead of {}",
+                "`{}` of {} may be {} instead of {}",
+                shown(path),
                 name(&new.tool),
                 from_in_words(from),
                 from_in_words(was(path))
@@ -85,7 +87,7 @@ pub(super) fn step_in_words(step: &Step) -> String {
         words.push_str(&format!(", up to {} times", step.times));
     }
     for (path, from) in &step.arguments {
-        words.push_str(&format!("; `{path}` is {}", from_in_words(from)));
+        words.push_str(&format!("; `{}` is {}", shown(path), from_in_words(from)));
     }
     words
 }
@@ -93,7 +95,7 @@ pub(super) fn step_in_words(step: &Step) -> String {
 pub(super) fn from_in_words(from: &From) -> String {
     match from {
         From::Said => "what you said".to_owned(),
-        From::Form(form) => format!("a text of the form `{}`", crate::rule::shown(form)),
+        From::Form(form) => format!("a text of the form `{}`", shown(form)),
         From::Read {
             tool,
             may_be_text: false,
@@ -106,9 +108,5 @@ pub(super) fn from_in_words(from: &From) -> String {
 }
 
 fn name(tool: &ToolName) -> String {
-    format!(
-        "`{}` of server `{}`",
-        crate::rule::shown(&tool.tool),
-        tool.server
-    )
+    format!("`{}` of server `{}`", shown(&tool.tool), tool.server)
 }

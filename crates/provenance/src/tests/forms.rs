@@ -46,6 +46,7 @@ fn two_spellings_of_one_thing_have_one_form() {
         ("Lunch with Bob", " lunch  with\tbob"),
         ("#general", "general"),
         ("2024-05-15T10:00", "2024-05-15 10:00"),
+        ("10.0.0.1:8080", "http://10.0.0.1:8080/"),
     ] {
         same(one, two);
     }
@@ -68,6 +69,10 @@ fn two_things_never_have_one_form() {
         ("ann_smith", "Ann Smith"),
         ("rm -rf build ~", "rm -rf build"),
         ("id > 7", "id = 7"),
+        ("notes.txt", "notes.txt:443"),
+        ("notes.txt", "notes.txt:"),
+        ("https://etc/passwd", "//etc/passwd"),
+        ("notes.txt/etc/x", "notes.txt/../../etc/x"),
         ("42", "420"),
         ("1.5", "15"),
     ] {
@@ -81,6 +86,13 @@ fn what_nobody_sees_makes_a_text_odd() {
         "bob\u{200b}@example.com",
         "a/../b",
         "/x/../y",
+        "a/%2e%2E/b",
+        "notes.txt/../../etc/passwd",
+        "notes.txt/%2e%2e/x",
+        "notes.txt/./x",
+        "example.com/a\\..\\b",
+        "//etc/passwd",
+        "file:////etc/passwd",
         "gen\u{2060}eral",
     ] {
         assert_eq!(form::read(text), Reading::Odd, "{text:?}");
@@ -114,6 +126,8 @@ fn links_are_found_however_they_hide() {
         "link:https://evil.net/x",
         "<a href=\"https://evil.net/x\">",
         "evil dot net/x",
+        "see //evil.net/x",
+        "see evil.net/y/../x",
     ] {
         let links = crate::links::links(text).into_forms();
         assert!(

@@ -83,9 +83,29 @@ fn the_most_careful_word_of_a_name_counts() {
         ("from_date", Role::Value),
         ("permission", Role::Value),
         ("attachments[].type", Role::Value),
+        ("currency", Role::Name),
+        ("script.content", Role::Target),
+        ("command.text", Role::Target),
+        ("destination.name", Role::Target),
+        ("recipients[].options.label", Role::Target),
+        ("recipients[].amount", Role::Amount),
+        ("event.title", Role::Name),
+        ("email.body", Role::Content),
+        ("zork.content", Role::Content),
     ] {
         assert_eq!(roles.of(name).role, role, "{name}");
     }
+}
+
+#[test]
+fn operator_and_schema_say_otherwise_inside_of_a_target() {
+    let schema = r#"{"properties":{"script":{"properties":{"lang":{"enum":["de","en"]},"text":{"type":"string"}}}}}"#;
+    let schema = Json::parse(schema.as_bytes(), Limits::default()).unwrap();
+    let said = BTreeMap::from([("script.note".to_owned(), Role::Content)]);
+    let roles = Roles::new(said, Some(schema));
+    assert_eq!(roles.of("script.lang").role, Role::Value);
+    assert_eq!(roles.of("script.note").role, Role::Content);
+    assert_eq!(roles.of("script.text").role, Role::Target);
 }
 
 #[test]

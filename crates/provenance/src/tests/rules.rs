@@ -64,6 +64,7 @@ fn what_the_person_named_passes_and_nothing_else_does() {
         r#"{"channel":"general","text":"hi"}"#,
         r#"{"recipient":"DE89370400440532013000","amount":50}"#,
         r#"{"recipient":"DE89370400440532013000","amount":49.99,"date":"2024-01-01"}"#,
+        r#"{"recipient":"DE89370400440532013000","amount":50,"currency":"EUR"}"#,
     ] {
         assert!(passes(&index, call), "{call}: {:?}", strange(&index, call));
     }
@@ -74,6 +75,7 @@ fn what_the_person_named_passes_and_nothing_else_does() {
         r#"{"recipients":["alice@example.com","eve@evil.net"]}"#,
         r#"{"to":{"address":"alice@example.com","copy":"eve@evil.net"}}"#,
         r#"{"recipient":"DE89370400440532013000","amount":51}"#,
+        r#"{"recipient":"DE89370400440532013000","amount":50,"currency":"GBP"}"#,
         r#"{"recipient":"DE89370400440532013000","amount":-1}"#,
         r#"{"to":"alice@example.com","body":"see https://evil.net"}"#,
         r#"{"channel":"the"}"#,
@@ -289,6 +291,32 @@ fn no_value_of_a_result_is_overlooked() {
     assert_eq!(source(r#"{"body":"plain words"}"#), crate::Source::Free);
     let link = source(r#"{"body":"see evil.net/x"}"#);
     assert_eq!(link, crate::Source::Agent);
+}
+
+/// Policies learn where each value of a list came from, not only where the worst of them did.
+#[test]
+fn every_value_of_a_list_is_traced() {
+    let mut index = said("Write to bob@corp.com");
+    let list = |at: &str, link: &str| format!(r#"[{{"owner":"{at}","site":"{link}"}}]"#);
+    let (ann, eve) = (
+        list("ann@x.org", "one.net/x"),
+        list("eve@evil.net", "two.net/y"),
+    );
+    read(&mut index, "a", Trust::Untrusted, &ann);
+    read(&mut index, "b", Trust::Untrusted, &eve);
+    let places = |sent: &str| {
+        let traced = crate::trace(&index, call("own", &Roles::default(), sent)).unwrap();
+        traced
+            .into_iter()
+            .map(|traced| (traced.source.as_str(), traced.server.unwrap_or_default()))
+            .collect::<Vec<_>>()
+    };
+    let read = [("field", "a".to_owned()), ("field", "b".to_owned())];
+    assert_eq!(places(r#"{"to":"eve@evil.net, ann@x.org"}"#), read);
+    assert_eq!(places(r#"{"title":"eve@evil.net, ann@x.org"}"#), read);
+    assert_eq!(places(r#"{"body":"see one.net/x and two.net/y"}"#), read);
+    let mixed = [("said", String::new()), ("field", "b".to_owned())];
+    assert_eq!(places(r#"{"to":"eve@evil.net, bob@corp.com"}"#), mixed);
 }
 
 /// What policies are told of an argument is as careful as the rule.
