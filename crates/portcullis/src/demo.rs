@@ -62,6 +62,7 @@ impl Stage {
                 "--no-snippets".as_ref(),
             ])
             .path(std::env::var_os("PATH").unwrap_or_default())
+            .keeping_capabilities()
             .spawn()
             .map_err(Trouble::failed)?;
         let stage = Self {

@@ -30,6 +30,7 @@ pub struct Command {
     path: Option<OsString>,
     env: Vec<(OsString, OsString)>,
     directory: Option<PathBuf>,
+    keeps_capabilities: bool,
 }
 
 /// A child just started (dropping it kills it), and our ends of its three pipes, all closing at exec.
@@ -81,7 +82,15 @@ impl Command {
             path: None,
             env: Vec::new(),
             directory: None,
+            keeps_capabilities: false,
         }
+    }
+
+    /// For another gate: it keeps this process's capabilities, because root without them can build no jail.
+    #[must_use]
+    pub const fn keeping_capabilities(mut self) -> Self {
+        self.keeps_capabilities = true;
+        self
     }
 
     #[must_use]
@@ -144,6 +153,8 @@ impl Command {
             mark,
             handover: handover_fd,
             descriptors,
+            // A worker needs them to build its jail too, and drops them itself.
+            keeps_capabilities: self.keeps_capabilities || handover_fd.is_some(),
         }
         .attach(&mut command);
         let _number_three = handover.as_ref().map(occupy_number_three);

@@ -30,6 +30,7 @@ pub(crate) struct Prelude {
     pub(crate) handover: Option<RawFd>,
     /// The limits of open descriptors that the child gets, where the parent has others.
     pub(crate) descriptors: Option<(Option<u64>, Option<u64>)>,
+    pub(crate) keeps_capabilities: bool,
 }
 
 impl Prelude {
@@ -43,8 +44,7 @@ impl Prelude {
     fn run(self) -> io::Result<()> {
         rustix::process::setsid()?;
         reset_signal_dispositions();
-        if self.handover.is_none() {
-            // A worker needs them to build its jail, and drops them itself.
+        if !self.keeps_capabilities {
             give_up_capabilities()?;
         }
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;

@@ -263,7 +263,7 @@ impl Commands {
         };
         let stop = Arc::new(Notify::new());
         let running = self.enter(&ask, kept.pid(), &stop);
-        let most = ask.workspace_bytes.max(was_full.unwrap_or_default());
+        let most = bound(ask.workspace_bytes, was_full);
         let ended = tokio::select! {
             ended = tokio::time::timeout_at(deadline, attend(&mut kept, pipes, ask.input, ask.output_bytes)) => {
                 ended.unwrap_or(Err(NotRan::TimedOut(ask.time)))
@@ -361,6 +361,13 @@ impl Commands {
     }
 }
 
+/// The most that a workspace may hold while a command runs: what it held before where that was more, for the command to delete. What
+/// nobody could measure is no bound.
+fn bound(most: u64, was_full: Option<u64>) -> u64 {
+    let measured = was_full.filter(|held| *held != room::UNMEASURED);
+    most.max(measured.unwrap_or_default())
+}
+
 /// A command's row in the table, for as long as it runs.
 struct Entered<'a> {
     commands: &'a Commands,
@@ -430,6 +437,13 @@ mod tests {
                 "{command} {directory:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_workspace_that_nobody_can_measure_bounds_its_command_all_the_same() {
+        assert_eq!(bound(100, None), 100);
+        assert_eq!(bound(100, Some(150)), 150);
+        assert_eq!(bound(100, Some(room::UNMEASURED)), 100);
     }
 
     #[test]

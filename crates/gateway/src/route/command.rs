@@ -41,7 +41,7 @@ pub(super) async fn carry(order: &Order, side: CallerSide<'_>) -> Result<Carried
         ran = gate.commands.run(&gate.hub, ground.directory(), ask) => ran.map_err(|why| (stop(&why, output_bytes), why)),
         why = given_up(case, wires) => Err((why, NotRan::Ended)),
         () = ground.overflows() => {
-            let detail = "the command wrote more than the volume may hold, and was ended";
+            let detail = "the command was ended: the volume holds more than it may, or cannot be counted";
             Err((Violation::new(Rule::QuotaExceeded, detail).into(), NotRan::Ended))
         }
     };

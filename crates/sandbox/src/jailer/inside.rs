@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
 
@@ -365,21 +365,24 @@ fn keep(program: libc::c_int, memory: Option<u64>) -> libc::c_int {
     close_pipes();
     let awaited = [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
     let patience = memory.map(|_| WATCH);
+    let mut looked = Instant::now();
     loop {
         while let Some((pid, status)) = calls::reap_any() {
             if pid == program {
                 return status;
             }
         }
+        // By the clock: children that end all the time must not keep anybody from looking.
+        if memory.is_some() && looked.elapsed() >= WATCH {
+            if memory.is_some_and(memory::is_above) {
+                // As if the kernel had found no memory: the end of this process is the end of all.
+                return libc::SIGKILL;
+            }
+            looked = Instant::now();
+        }
         match calls::next_signal(&awaited, patience) {
             Ok(Some(signal)) if signal != libc::SIGCHLD => calls::signal(-program, signal),
-            Ok(Some(_)) => {}
-            Ok(None) => {
-                if memory.is_some_and(memory::is_above) {
-                    // As if the kernel had found no memory: the end of this process is the end of all.
-                    return libc::SIGKILL;
-                }
-            }
+            Ok(_) => {}
             Err(_) => return libc::SIGKILL,
         }
     }

@@ -10,11 +10,18 @@ use std::path::Path;
 /// Whether all processes together have more than this.
 pub(super) fn is_above(most: u64) -> bool {
     // Sums of whole processes are cheap, and count what they share once for each: only above them is a closer look worth its price.
-    sum(&|process| counted(process, "status", &["RssAnon:", "RssShmem:"])) > most
-        && sum(&|process| {
-            let shares = counted(process, "smaps_rollup", &["Pss_Anon:", "Pss_Shmem:"]);
-            shares.or_else(|| counted(process, "status", &["RssAnon:"]))
-        }) > most
+    sum(&whole) > most && sum(&share) > most
+}
+
+/// What a process has to itself and its share of what it shares; all of both where the kernel does not tell the shares.
+fn share(process: &Path) -> Option<u64> {
+    let shares = counted(process, "smaps_rollup", &["Pss_Anon:", "Pss_Shmem:"]);
+    shares.or_else(|| whole(process))
+}
+
+/// What a process has, with all that it shares.
+fn whole(process: &Path) -> Option<u64> {
+    counted(process, "status", &["RssAnon:", "RssShmem:"])
 }
 
 fn sum(count: &dyn Fn(&Path) -> Option<u64>) -> u64 {
@@ -57,10 +64,22 @@ mod tests {
         assert_eq!(bytes_of(table, &["Pss_Anon:"]), None);
     }
 
+    /// A process whose shares the kernel does not tell counts with everything, also with what it shares.
+    #[test]
+    fn shared_memory_counts_where_shares_are_not_told() {
+        let process = tempfile::tempdir().unwrap();
+        let status = "Name:\tx\nRssAnon:\t    12 kB\nRssShmem:\t  3 kB\n";
+        fs::write(process.path().join("status"), status).unwrap();
+        assert_eq!(share(process.path()), Some(15 << 10));
+        let shares = "Pss_Anon:\t  4 kB\nPss_Shmem:\t  1 kB\n";
+        fs::write(process.path().join("smaps_rollup"), shares).unwrap();
+        assert_eq!(share(process.path()), Some(5 << 10));
+    }
+
     #[test]
     fn this_process_has_some_and_no_more_than_there_is() {
         let own = Path::new("/proc/self");
-        let plain = counted(own, "status", &["RssAnon:", "RssShmem:"]).unwrap();
+        let plain = whole(own).unwrap();
         assert!(plain > 0 && plain < 1 << 40, "{plain}");
         assert!(!is_above(1 << 50));
     }

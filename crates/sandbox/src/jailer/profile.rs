@@ -203,17 +203,24 @@ impl Server {
     /// # Errors
     /// If it cannot be put aside.
     pub fn empty_home(home: &Path) -> std::io::Result<()> {
-        let old = home.with_extension("old");
-        let gone = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
-        // Left from a time when its program still wrote to it.
-        std::fs::remove_dir_all(&old)
-            .or_else(|error| if gone(&error) { Ok(()) } else { Err(error) })?;
+        use std::io::ErrorKind;
+        // Left from a time when its program still wrote to it. What cannot be deleted is in nobody's way: the next name is free.
+        let is_free = |old: &PathBuf| {
+            delete(old);
+            old.symlink_metadata().is_err()
+        };
+        let endings = std::iter::once("old".to_owned());
+        let old = endings
+            .chain((0..u32::MAX).map(|number| format!("old{number}")))
+            .map(|ending| home.with_extension(ending))
+            .find(is_free)
+            .ok_or(ErrorKind::AlreadyExists)?;
         match std::fs::rename(home, &old) {
             Ok(()) => {
-                let _ = std::fs::remove_dir_all(&old);
+                delete(&old);
                 Ok(())
             }
-            Err(error) if gone(&error) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -228,5 +235,57 @@ impl Server {
             .recursive(true)
             .mode(0o700)
             .create(home.join(Self::SCRATCH))
+    }
+}
+
+/// Deletes a directory as well as can be. A program may have taken the right to look into its directories from everybody.
+fn delete(directory: &Path) {
+    if std::fs::remove_dir_all(directory).is_err() {
+        open_up(directory, 0);
+        let _ = std::fs::remove_dir_all(directory);
+    }
+}
+
+/// Deeper than this nobody looks after what a program left.
+const DEEPEST: usize = 128;
+
+/// Lets its owner into a directory and those in it. Links are not followed.
+fn open_up(directory: &Path, depth: usize) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let is_directory = directory
+        .symlink_metadata()
+        .is_ok_and(|found| found.is_dir());
+    if !is_directory || depth > DEEPEST {
+        return;
+    }
+    let _ = std::fs::set_permissions(directory, std::fs::Permissions::from_mode(0o700));
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        open_up(&entry.path(), depth + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn what_cannot_be_deleted_is_in_no_reinstalls_way() {
+        let place = tempfile::tempdir().unwrap();
+        let home = place.path().join("home");
+        // A file is not deleted as a directory is, as a directory of somebody else would not be.
+        for ending in ["old", "old0"] {
+            fs::write(home.with_extension(ending), "in the way").unwrap();
+        }
+        for _ in 0..2 {
+            let closed = home.join("a/closed");
+            fs::create_dir_all(closed.join("b")).unwrap();
+            fs::set_permissions(&closed, fs::Permissions::from_mode(0o0)).unwrap();
+            Server::empty_home(&home).unwrap();
+            assert!(!home.exists());
+            assert_eq!(fs::read_dir(place.path()).unwrap().count(), 2);
+        }
+        Server::empty_home(&home).unwrap();
     }
 }

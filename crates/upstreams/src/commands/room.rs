@@ -19,6 +19,9 @@ const SHARE: u32 = 10;
 /// Workspaces whose room is remembered. What is forgotten is measured again.
 const MOST_ROOMS: usize = 1024;
 
+/// What a workspace holds that cannot be walked through.
+pub(super) const UNMEASURED: u64 = u64::MAX;
+
 /// What a workspace held when it was last measured; nothing while it may have changed since.
 #[derive(Debug, Default)]
 pub(super) struct Room(Arc<Turn<Option<u64>>>);
@@ -75,7 +78,7 @@ async fn measured(files: &Path) -> u64 {
     let files = files.to_owned();
     let walked = spawn_blocking(move || sandbox::disk_use(&files)).await;
     // What cannot be walked through is as good as full.
-    walked.ok().and_then(Result::ok).unwrap_or(u64::MAX)
+    walked.ok().and_then(Result::ok).unwrap_or(UNMEASURED)
 }
 
 #[cfg(test)]
@@ -96,7 +99,7 @@ mod tests {
         room.measure_soon(place.path());
         assert!(room.held(place.path()).await >= held + 100_000);
         let missing = place.path().join("missing");
-        assert_eq!(rooms.of(&missing).held(&missing).await, u64::MAX);
+        assert_eq!(rooms.of(&missing).held(&missing).await, UNMEASURED);
     }
 
     #[tokio::test(start_paused = true)]
@@ -105,6 +108,8 @@ mod tests {
         std::fs::write(place.path().join("file"), vec![1; 100_000]).unwrap();
         let room = Room::default();
         assert!(room.overflows(place.path(), 50_000).await >= 100_000);
+        let missing = place.path().join("missing");
+        assert_eq!(room.overflows(&missing, 1 << 30).await, UNMEASURED);
         let waits = tokio::time::timeout(
             Duration::from_secs(5),
             room.overflows(place.path(), 1 << 30),

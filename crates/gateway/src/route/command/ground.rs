@@ -89,7 +89,7 @@ impl Ground {
         Ok(())
     }
 
-    /// Returns when far more is in the volume than may be.
+    /// Returns when far more is in the volume than may be, or nobody can say how much there is.
     pub(super) async fn overflows(&self) {
         loop {
             tokio::time::sleep(COUNTED).await;
@@ -99,7 +99,7 @@ impl Ground {
                     held.entry.spec.max_bytes.is_some() || held.entry.spec.max_files.is_some()
                 }
             };
-            if is_bounded && matches!(self.on_volume(Volume::is_overfull).await, Ok(Ok(true))) {
+            if is_bounded && !matches!(self.on_volume(Volume::is_overfull).await, Ok(Ok(false))) {
                 return;
             }
         }
