@@ -23,6 +23,7 @@ import uuid
 DOOR = "/v1/dispatch-gateway"
 WORKSPACE = "/workspace"
 OWN_WORDS = "[portcullis] "
+REFUSED = OWN_WORDS + "the gate refused what the command printed as too large"
 PATIENCE = 60.0  # seconds; longer than the gate keeps anybody waiting
 LARGEST = 16 << 20  # bytes of an answer
 KEPT = 8  # results, for posting again
@@ -289,8 +290,9 @@ def serve():
             raise SystemExit("bootstrap.py: the gate does not know this execution, or it is over")
         elif status == 409:
             message = attach  # the gate has nothing to conclude with it any more
-        elif status == 413 and message.get("stdout"):
-            message = {**message, "exit_code": -1, "stdout": "", "stderr": f"{OWN_WORDS}the gate refused the result as too large"}
+        elif status == 413 and "stderr" in message and message["stderr"] != REFUSED:
+            posted = kept[message["dispatch_id"]] = {**kept.get(message["dispatch_id"], {}), "stdout": "", "stderr": REFUSED, "truncated": True}
+            message = {"type": "dispatch_result", "execution_id": execution, "dispatch_id": message["dispatch_id"], **posted}
         else:
             raise SystemExit(f"bootstrap.py: the gate answered {status}: {told.get('error')}: {told.get('message')}")
 

@@ -20,7 +20,7 @@ use std::{
     time::Duration,
 };
 
-use wire::dispatch::{FromExecutor, NOT_RUN, OWN_WORDS, Posted, ToExecutor, WORKSPACE};
+use wire::dispatch::{FromExecutor, Posted, ToExecutor, WORKSPACE};
 
 use http::{Gate, Said};
 
@@ -35,6 +35,8 @@ const LEAST_PAUSE: Duration = Duration::from_millis(50);
 const UNAUTHORIZED: u16 = 401;
 const CONFLICT: u16 = 409;
 const TOO_LARGE: u16 = 413;
+/// Stands where the gate does not take what a command printed. How it ended stays.
+const REFUSED: &str = "[portcullis] the gate refused what the command printed as too large";
 
 fn main() -> ExitCode {
     match Settings::read().and_then(|settings| serve(&settings)) {
@@ -145,14 +147,22 @@ fn serve(settings: &Settings) -> Result<(), String> {
             // The gate has nothing to conclude with it any more.
             (CONFLICT, _) => settings.attach(),
             (TOO_LARGE, _) => match message {
-                FromExecutor::Result { posted, .. } if !posted.stdout.is_empty() => settings
-                    .result(Posted {
-                        dispatch_id: posted.dispatch_id,
-                        exit_code: NOT_RUN,
-                        stderr: format!("{OWN_WORDS}the gate refused the result as too large"),
-                        ..Posted::default()
-                    }),
-                _ => settings.attach(),
+                FromExecutor::Result { posted, .. } if posted.stderr != REFUSED => {
+                    let shorter = Posted {
+                        stdout: String::new(),
+                        stderr: REFUSED.to_owned(),
+                        truncated: true,
+                        ..posted
+                    };
+                    // The gate may ask for it again.
+                    kept.retain(|before| before.dispatch_id != shorter.dispatch_id);
+                    kept.push_back(shorter.clone());
+                    settings.result(shorter)
+                }
+                _ => {
+                    sleep(LONGEST_PAUSE);
+                    settings.attach()
+                }
             },
             (_, ToExecutor::Error { error, message }) => {
                 return Err(format!("the gate answered {status}: {error}: {message}"));

@@ -437,6 +437,34 @@ fn time_and_output_have_an_end(kind: Kind) {
     );
 }
 
+fn what_is_too_large_is_told_shorter(kind: Kind) {
+    let yard = Yard::new(kind);
+    let asks = yard.hear();
+    let heard = yard.run(asks, dispatch("a", "echo loud >&2; exit 7"));
+    assert_eq!(heard.body["exit_code"], 7, "{}", heard.body);
+    heard.answer_with(
+        413,
+        json!({"type": "error", "error": "too_large", "message": "x"}),
+    );
+    let heard = yard.hear();
+    let said = heard.body["stderr"].as_str().unwrap().to_owned();
+    assert!(
+        said.contains("too large") && !said.contains("loud"),
+        "{said}"
+    );
+    assert_eq!(
+        (&heard.body["exit_code"], &heard.body["stdout"]),
+        (&json!(7), &json!("")),
+        "how it ended is still told"
+    );
+    heard.answer(json!({"type": "idle", "retry_after_ms": 0}));
+    // Asked for it again, it tells the same and runs nothing.
+    let heard = yard.hear();
+    let heard = yard.run(heard, dispatch("a", "echo again; touch again"));
+    assert_eq!(heard.body["stderr"], json!(said));
+    assert!(!yard.work().join("again").exists());
+}
+
 fn who_is_not_known_ends(kind: Kind) {
     let mut yard = Yard::new(kind);
     yard.hear().answer_with(
@@ -490,4 +518,9 @@ fn time_and_output_of_a_command_have_an_end() {
 #[test]
 fn an_executor_that_is_not_known_ends() {
     both(who_is_not_known_ends);
+}
+
+#[test]
+fn a_result_that_is_too_large_is_told_shorter() {
+    both(what_is_too_large_is_told_shorter);
 }

@@ -59,6 +59,8 @@ async fn known(door: &Door, executor: &Executor, parts: &Parts, body: Incoming) 
         Err(reply) => return *reply,
     };
     let answered = tokio::select! {
+        // What an executor posts is heard, also while the gate closes.
+        biased;
         answered = door.gate.dispatch(executor, message) => answered,
         // Who waits for work is let go; the next gate at this place has it, or this one again.
         () = door.closing() => Ok(ToExecutor::Idle { retry_after_ms: 1000 }),

@@ -406,9 +406,15 @@ impl Execution {
             .saturating_add(SLACK)
     }
 
-    /// Its executor is there.
-    pub fn attach(&self, instance: Option<String>, now_ms: u64) {
+    /// Its executor is there. `false`: another has taken its place.
+    pub fn attach(&self, instance: Option<String>, now_ms: u64) -> bool {
         let mut live = self.live();
+        if instance
+            .as_deref()
+            .is_some_and(|own| live.machine.is_replaced(own))
+        {
+            return false;
+        }
         live.heard_ms = now_ms;
         if let Some(lost) = live.machine.attach(instance)
             && let Some(to) = live.waiting.remove(&lost)
@@ -416,6 +422,7 @@ impl Execution {
             // Nobody hears it if the call was given up in the same moment.
             let _ = to.send(Answered::Lost);
         }
+        true
     }
 
     /// Its executor answers. What it answers to something else than the running command changes nothing.
@@ -436,6 +443,12 @@ impl Execution {
             Heard::Unknown => live.unknown += 1,
         }
         heard
+    }
+
+    /// Whether this dispatch was given to an executor whose place another has taken.
+    #[must_use]
+    pub fn was_anothers(&self, dispatch: &str) -> bool {
+        dispatch_id(dispatch).is_some_and(|id| self.live().machine.was_anothers(id))
     }
 
     /// What its executor is to do next, once there is something; after `idle` that there is nothing. A later request takes the place of

@@ -80,16 +80,29 @@ impl Gate {
         let now_ms = self.inner().now_ms();
         match message {
             FromExecutor::Generate { .. } => return Err(DispatchRefusal::NoModel),
-            FromExecutor::Attach { instance, .. } => execution.attach(instance, now_ms),
+            FromExecutor::Attach { instance, .. } => {
+                if !execution.attach(instance, now_ms) {
+                    // Another has taken its place. Two that take turns would lose each other's commands.
+                    let executed = execution.standing().executed;
+                    return Ok(ToExecutor::Final { executed });
+                }
+            }
             FromExecutor::Result { posted, .. } => {
                 let named: String = posted.dispatch_id.chars().take(64).collect();
                 match execution.post(posted, now_ms) {
-                    Heard::Concludes(_) | Heard::Again { differs: false } => {}
-                    Heard::Again { differs: true } => {
-                        let detail = format!(
-                            "another answer to dispatch {named}, which was concluded before"
-                        );
-                        self.note_executor(executor, "dispatch.repeated", &detail);
+                    Heard::Concludes(_) => {}
+                    Heard::Again { differs } => {
+                        if differs {
+                            let detail = format!(
+                                "another answer to dispatch {named}, which was concluded before"
+                            );
+                            self.note_executor(executor, "dispatch.repeated", &detail);
+                        }
+                        // What runs now is with the executor that took its place, and must not be given to both.
+                        if execution.was_anothers(&named) {
+                            let executed = execution.standing().executed;
+                            return Ok(ToExecutor::Final { executed });
+                        }
                     }
                     Heard::Unknown => {
                         let detail = format!("no dispatch {named} was sent");

@@ -21,7 +21,7 @@ use upstreams::{
         machine::{GivenUp, MAX_QUEUE, NotQueued},
     },
 };
-use vocab::{Fault, FaultKind, Integrity, Label, Rule, Stop, Violation};
+use vocab::{Fault, FaultKind, Integrity, Label, Mark, Rule, Stop, Violation};
 use wire::dispatch::{Posted, SLACK};
 
 use super::{CallerSide, Carried, Raw, command};
@@ -54,8 +54,9 @@ pub(super) async fn carry(
             format!("the execution's mark cannot be raised: {error}"),
         ))
     };
-    // What the sandbox was ever sent is kept like a workspace's mark.
-    let place = format!("execution {}", execution.saved().id);
+    // What the sandbox was ever sent is kept like a workspace's mark, for all executions of the credential: a container outlives the
+    // execution, and its files are there for the next one.
+    let place = format!("executions of {}", execution.saved().caller);
     let sandbox = case.gate.commands.workspace(&place).map_err(broken)?;
     let mut label: Label = caller.session().label();
     label.mark = sandbox.raise(label.mark).await.map_err(broken)?;
@@ -69,7 +70,16 @@ pub(super) async fn carry(
     })?;
     let outcome = attend(execution, waiting, time, side).await?;
     // Others may have been sent there meanwhile what this one then read.
-    label.mark = sandbox.raise(label.mark).await.map_err(broken)?;
+    label.mark = match sandbox.raise(label.mark).await {
+        Ok(mark) => mark,
+        // The command has run: that it cannot be said what it carries does not undo it.
+        Err(error) => {
+            let detail = format!("the command ran, and its mark cannot be raised: {error}");
+            label.mark = Mark::unpack(0b111);
+            let raw = Raw::Stopped(Fault::new(FaultKind::Worker, detail).into());
+            return Ok(Carried { raw, label });
+        }
+    };
     if !execution.saved().is_closed {
         label.mark.integrity = Integrity::Untrusted;
     }

@@ -51,6 +51,8 @@ struct Concluded {
     id: DispatchId,
     /// `None`: it was given up before an answer came.
     digest: Option<ResultDigest>,
+    /// The executor it was given to, if that said which one it is.
+    to: Option<String>,
 }
 
 #[derive(Debug)]
@@ -59,6 +61,8 @@ pub struct Machine<W> {
     is_attached: bool,
     /// The executor that asked last, if it said which one it is.
     instance: Option<String>,
+    /// Those whose place another has taken.
+    replaced: VecDeque<String>,
     queue: VecDeque<(Ticket, W)>,
     given: Option<Given<W>>,
     past: VecDeque<Concluded>,
@@ -104,6 +108,7 @@ impl<W> Default for Machine<W> {
             is_ended: false,
             is_attached: false,
             instance: None,
+            replaced: VecDeque::new(),
             queue: VecDeque::new(),
             given: None,
             past: VecDeque::new(),
@@ -170,8 +175,32 @@ impl<W> Machine<W> {
             (&self.given, &instance),
             (Some(Given { to: Some(before), .. }), Some(now)) if before != now
         );
-        self.instance = instance;
+        let before = std::mem::replace(&mut self.instance, instance);
+        if before != self.instance
+            && self.instance.is_some()
+            && let Some(before) = before
+        {
+            if self.replaced.len() >= REMEMBERED {
+                self.replaced.pop_front();
+            }
+            self.replaced.push_back(before);
+        }
         is_another.then(|| self.conclude(None)).flatten()
+    }
+
+    /// Whether another has taken the place of this executor.
+    #[must_use]
+    pub fn is_replaced(&self, instance: &str) -> bool {
+        self.replaced.iter().any(|gone| gone == instance)
+    }
+
+    /// Whether a concluded dispatch was given to an executor whose place another has taken.
+    #[must_use]
+    pub fn was_anothers(&self, id: DispatchId) -> bool {
+        let given = self.past.iter().find(|past| past.id == id);
+        given
+            .and_then(|past| past.to.as_deref())
+            .is_some_and(|to| self.is_replaced(to))
     }
 
     /// What the executor that asks is to do: what it was given before and has not answered, or the next in turn, under `new`.
@@ -251,11 +280,11 @@ impl<W> Machine<W> {
     }
 
     fn conclude(&mut self, digest: Option<ResultDigest>) -> Option<Ticket> {
-        let Given { id, ticket, .. } = self.given.take()?;
+        let Given { id, ticket, to, .. } = self.given.take()?;
         if self.past.len() >= REMEMBERED {
             self.past.pop_front();
         }
-        self.past.push_back(Concluded { id, digest });
+        self.past.push_back(Concluded { id, digest, to });
         Some(ticket)
     }
 }

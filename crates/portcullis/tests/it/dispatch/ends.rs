@@ -74,7 +74,11 @@ async fn what_an_executor_prints_carries_what_was_sent_to_it() {
     let (called, posting) = tokio::join!(call, answer);
     drop(posting);
     assert!(!called.unwrap().is_error);
-    assert_eq!(label(&gate, "one").await, "PUBLIC+untrusted");
+    assert_eq!(
+        label(&gate, "one").await,
+        "CONFIDENTIAL+untrusted",
+        "the container may be the one of before"
+    );
 }
 
 /// Whoever is killed, a call ends once, and what nobody can know is called so.
@@ -95,15 +99,20 @@ async fn a_gate_or_an_executor_that_is_killed_loses_no_call() {
         lost.answer
     );
     assert_eq!(verdicts(&gate).await, ["indeterminate"]);
-    // The first one comes back late: its answer changes nothing, and it is told what comes next. Then the gate dies.
+    // The first one comes back late: its answer changes nothing, and what the second one has is not given to it too. Then the gate dies.
     let call = calls(client(&gate, &token).await, shell("twice"));
-    let (status, dispatch) = begun.says(begun.result(&dispatch, "late")).await;
+    let (status, given) = begun.attach(Some("two")).await;
     assert_eq!(
-        (status, &dispatch["type"]),
+        (status, &given["type"]),
         (200, &json!("dispatch")),
-        "{dispatch}"
+        "{given}"
     );
-    assert_eq!(dispatch["args"][1], "twice");
+    assert_eq!(given["args"][1], "twice");
+    let (status, said) = begun.says(begun.result(&dispatch, "late")).await;
+    assert_eq!((status, &said["type"]), (200, &json!("final")), "{said}");
+    let (status, said) = begun.attach(Some("one")).await;
+    assert_eq!((status, &said["type"]), (200, &json!("final")), "{said}");
+    let dispatch = given;
     gate.kill().unwrap();
     assert!(call.await.is_err(), "nobody is left to answer");
     gate.start_again().await.unwrap();

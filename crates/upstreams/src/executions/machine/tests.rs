@@ -62,6 +62,7 @@ fn another_executor_is_not_given_what_one_before_it_had() {
         Heard::Again { differs: true },
         "the first one comes back late"
     );
+    assert!(machine.was_anothers(DispatchId(1)) && !machine.was_anothers(DispatchId(2)));
     assert_eq!(machine.phase(), Phase::Running);
 }
 
@@ -352,4 +353,16 @@ proptest! {
             prop_assert_eq!(other.executed(), 0);
         }
     }
+}
+
+/// Two executors that take turns would lose each other's commands: who was replaced stays so.
+#[test]
+fn an_executor_whose_place_was_taken_is_told() {
+    let mut machine: Machine<&str> = Machine::default();
+    machine.attach(Some("a".into()));
+    assert!(!machine.is_replaced("a"));
+    machine.attach(Some("b".into()));
+    assert!(machine.is_replaced("a") && !machine.is_replaced("b"));
+    machine.attach(Some("b".into()));
+    assert!(!machine.is_replaced("b"));
 }
