@@ -13,7 +13,7 @@ use std::{
     collections::BTreeMap,
     fs::{self, File},
     io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -165,6 +165,10 @@ impl Open {
     }
 }
 
+fn missed_file(path: &Path) -> PathBuf {
+    path.with_extension("missed")
+}
+
 impl Conversations {
     /// Takes the file of a home, for as long as this value lives.
     pub fn take(home: &Home) -> Result<Self, ConversationsError> {
@@ -191,10 +195,36 @@ impl Conversations {
                 serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?
             }
         };
-        Ok(Self {
+        let mut taken = Self {
             path,
             kept,
             _lock: lock,
+        };
+        taken.notice_missed()?;
+        Ok(taken)
+    }
+
+    /// A prompt came, and it cannot be written down whose. Needs no lock, and only makes others more careful.
+    pub fn miss(home: &Home) -> io::Result<()> {
+        fs::write(missed_file(&home.conversations_file()), [])
+    }
+
+    /// After a prompt of nobody knows whom, no conversation can be trusted to be silent.
+    fn notice_missed(&mut self) -> Result<(), ConversationsError> {
+        let missed = missed_file(&self.path);
+        if !missed.exists() {
+            return Ok(());
+        }
+        let known = self.kept.callers.values_mut();
+        for known in known.flat_map(|caller| &mut caller.known) {
+            if known.state == State::New {
+                known.state = State::Unknown;
+            }
+        }
+        self.save()?;
+        fs::remove_file(&missed).map_err(|source| ConversationsError::File {
+            path: missed.clone(),
+            source,
         })
     }
 

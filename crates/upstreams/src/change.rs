@@ -16,8 +16,8 @@ pub enum Change {
         /// What was approved of it changed too, so that everybody sees the difference.
         is_approved: bool,
     },
-    /// A caller sees more of its servers' lists than before.
-    Sight { caller: Arc<str> },
+    /// A caller sees another list than before.
+    Sight { caller: Arc<str>, list: ListKind },
     /// A resource somebody subscribed to: by its own URI, and as the aggregate door shows it.
     Updated {
         server: ServerId,

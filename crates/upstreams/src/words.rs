@@ -202,7 +202,7 @@ impl Hub {
         }
         if showable.after() != before && self.catalog().has_resources(&spec.id) {
             // Its resources are listed from now on.
-            self.tell_sight(caller.id());
+            self.tell_sight(caller.id(), ListKind::Resources);
         }
         Ok(Pass::raised(
             showable,

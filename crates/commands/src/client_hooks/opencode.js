@@ -2,6 +2,8 @@
 import { spawn } from "node:child_process"
 
 const [program, ...words] = [/* command */]
+/// Whether a prompt that the gate did not hear is stopped, whatever the reason.
+const isStrict = words.includes("--strict")
 
 /// Runs the hook; its exit code, and what it said.
 const run = (told) =>
@@ -26,9 +28,11 @@ export const Portcullis = async ({ client }) => {
     "chat.message": async (input, output) => {
       const id = input.sessionID
       const session = await client.session.get({ path: { id } }).catch(() => ({}))
-      // A session with a parent is one that an agent talks to; of one that cannot be asked nobody knows.
-      if (!session.data || session.data.parentID) return
-      const typed = output.parts.filter((part) => part.type === "text" && !part.synthetic && !part.ignored)
+      // A session with a parent is one that an agent talks to.
+      if (session.data?.parentID) return
+      // Of one that cannot be asked nobody knows who talks: the gate hears that it is open, and no words.
+      const parts = session.data ? output.parts : []
+      const typed = parts.filter((part) => part.type === "text" && !part.synthetic && !part.ignored)
       const told = {
         hook_event_name: "UserPromptSubmit",
         session_id: id,
@@ -37,7 +41,7 @@ export const Portcullis = async ({ client }) => {
       if (!met.has(id)) told.source = await source(id)
       met.add(id)
       const [code, said] = await run(told)
-      if (code === 2) throw new Error(said || "the gate did not hear this")
+      if (isStrict ? code !== 0 : code === 2) throw new Error(said || "the gate did not hear this")
     },
     event: async ({ event }) => {
       if (event.type !== "session.deleted") return

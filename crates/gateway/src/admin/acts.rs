@@ -298,6 +298,7 @@ impl Admin {
         }
         let session = found.session();
         let before = session.mark().to_string();
+        let had_words = self.gate.plans(&found);
         // Held over a reset, so that the new epoch begins with it.
         let raised = task
             .at_least
@@ -334,6 +335,12 @@ impl Admin {
             let text = "another conversation of this caller began meanwhile; begin the task again";
             problem::conflict("another_task_began", text.to_owned())
         })?;
+        // Its list of tools has the plan, or has it no more.
+        if has_words != had_words {
+            self.gate
+                .hub()
+                .tell_sight(found.id(), upstreams::ListKind::Tools);
+        }
         // A runtime sees nothing of what its agents have seen.
         let mut begun = api::TaskBegun {
             caller: found.id().to_owned(),
@@ -355,13 +362,21 @@ impl Admin {
             let seen = catalog
                 .servers()
                 .filter(|spec| caller.sees(spec.tenant.as_deref()));
-            Mark {
-                secrecy: seen
-                    .filter_map(|spec| spec.classification)
-                    .max()
-                    .unwrap_or_default(),
+            let now = self.gate.inner().now();
+            let held = now.volumes.all().iter();
+            let on_volumes = held.filter(|held| held.is_for(caller)).map(|held| {
+                let spec = &held.entry.spec;
+                spec.ceiling.max(spec.floor.mark.secrecy)
+            });
+            let highest = seen
+                .filter_map(|spec| spec.classification)
+                .chain(on_volumes)
+                .max();
+            // What the session has seen by now may be what that conversation saw.
+            caller.session().mark().join(Mark {
+                secrecy: highest.unwrap_or_default(),
                 integrity: Integrity::Untrusted,
-            }
+            })
         });
         Label {
             mark,

@@ -89,6 +89,26 @@ fn a_new_conversation_begins_and_then_goes_on() {
     assert_eq!(desk.say("a"), go_on(None), "it was compacted");
 }
 
+/// A window whose prompt could not be written down may have read anything: it is not silent, and none begins clean beside it.
+#[test]
+fn a_prompt_that_was_missed_makes_nobody_silent() {
+    let mut desk = Desk::new();
+    desk.open("a", Start::New);
+    desk.open("b", Start::New);
+    Conversations::miss(&desk.home).unwrap();
+    desk.end("a");
+    desk.open("c", Start::New);
+    assert_ne!(
+        desk.say("c"),
+        begin(None),
+        "the second spoke, or the first did"
+    );
+    desk.end("b");
+    desk.end("c");
+    desk.open("d", Start::New);
+    assert_eq!(desk.say("d"), begin(None), "it is forgotten in the end");
+}
+
 #[test]
 fn a_second_window_washes_nothing_off() {
     let mut desk = Desk::new();

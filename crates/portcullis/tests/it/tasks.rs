@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use testkit::client::{Client, Era};
 
 use crate::approvals::{Yard, id, is_refused};
-use crate::operator::{done, label, post, told};
+use crate::operator::{SOON, done, label, post, told};
 use crate::support::{new_token, records};
 
 /// Long enough for a call to have been made if it were going to be.
@@ -257,6 +257,26 @@ async fn words_belong_to_the_conversation_they_began() {
     assert!(is_refused(&asking.answer().await.unwrap()));
 }
 
+/// The tool for plans comes with the words, also for a client that was there before them.
+#[tokio::test]
+async fn a_client_hears_that_it_may_plan() {
+    let yard = Yard::open("").await;
+    let token = new_token(&yard.gate, "alice", &[]).await;
+    let agent = Client::plain(&yard.target(&token), Era::Modern)
+        .await
+        .unwrap();
+    let plan = "portcullis__plan".to_owned();
+    assert!(!agent.tool_names().await.unwrap().contains(&plan));
+    agent.listen(&[]).await.unwrap();
+    let words = ["task", "begin", "--caller", "alice", "--text", "Pay bob"];
+    done(&yard.gate, &words).await;
+    agent
+        .wait_for("notifications/tools/list_changed", SOON)
+        .await
+        .unwrap();
+    assert!(agent.tool_names().await.unwrap().contains(&plan));
+}
+
 /// A plan made while clean lets its steps pass, once each; a wider one after a page was read is a question that says what it adds.
 #[tokio::test]
 async fn a_plan_made_while_clean_binds_and_a_wider_one_is_asked_about() {
@@ -285,14 +305,14 @@ async fn a_plan_made_while_clean_binds_and_a_wider_one_is_asked_about() {
     let plan = json!({"steps": [step]});
     let planned = agent.call("portcullis__plan", plan.clone()).await.unwrap();
     assert!(!planned.is_error, "{}", planned.answer);
-    let page = json!({"text": "the winner is bob-corp.example/pay, says eve@evil.net"});
+    let page = json!({"text": "the winner is /teams/bob, see evil.net/pay, says eve@evil.net"});
     agent.call("news__say", page).await.unwrap();
     assert!(label(&yard.gate, "alice").await.contains("untrusted"));
 
-    let paid = pay(&agent, "bob-corp.example/pay").answer().await.unwrap();
+    let paid = pay(&agent, "/teams/bob").answer().await.unwrap();
     assert!(!is_refused(&paid), "{paid}");
     assert_eq!(yard.paid(), 1, "nobody was asked");
-    for to in ["bob-corp.example/pay", "eve@evil.net"] {
+    for to in ["/teams/bob", "evil.net/pay", "eve@evil.net"] {
         let asking = pay(&agent, to);
         let waiting = yard.pending(1).await;
         assert_eq!(yard.paid(), 1, "{to} waits");
@@ -327,7 +347,7 @@ async fn a_plan_made_while_clean_binds_and_a_wider_one_is_asked_about() {
     .await;
     let widened = asking.answer().await.unwrap();
     assert!(!is_refused(&widened), "{widened}");
-    let paid = pay(&agent, "bob-corp.example/pay").answer().await.unwrap();
+    let paid = pay(&agent, "/teams/bob").answer().await.unwrap();
     assert!(!is_refused(&paid), "{paid}");
     assert_eq!(yard.paid(), 2);
 }

@@ -25,8 +25,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(crate) struct News {
     /// Lists that changed: of which server, and whether for everybody.
     lists: Vec<(ListKind, ServerId, bool)>,
-    /// The client's caller sees more than before.
-    sight: bool,
+    /// Lists of which the client's caller sees another part than before.
+    sight: Vec<ListKind>,
     /// Some news was lost: whatever can be looked up should be.
     pub(crate) missed: bool,
     /// Changes that carry an upstream's own words; the gate is asked before they are shown.
@@ -35,13 +35,15 @@ pub(crate) struct News {
 
 impl News {
     fn is_empty(&self) -> bool {
-        self.lists.is_empty() && !self.sight && !self.missed && self.words.is_empty()
+        self.lists.is_empty() && self.sight.is_empty() && !self.missed && self.words.is_empty()
     }
 
     fn take_in(&mut self, change: Change, mount: Option<&ServerId>, caller: &str) {
         let server = match &change {
-            Change::Sight { caller: of } => {
-                self.sight |= **of == *caller;
+            Change::Sight { caller: of, list } => {
+                if **of == *caller && !self.sight.contains(list) {
+                    self.sight.push(*list);
+                }
                 return;
             }
             Change::List { server, .. }
@@ -97,7 +99,7 @@ impl News {
             .into_iter()
             .zip(wanted)
             .filter(|((list, _), is_wanted)| {
-                *is_wanted && (changed(*list) || (self.sight && *list == ListKind::Resources))
+                *is_wanted && (changed(*list) || self.sight.contains(list))
             });
         told.map(|((_, method), _)| notification(method, None, meta))
             .collect()

@@ -276,10 +276,11 @@ impl Hub {
         }
     }
 
-    /// A caller sees more than before, and may look again.
-    pub fn tell_sight(&self, caller: &str) {
+    /// A caller sees another list than before, and may look again.
+    pub fn tell_sight(&self, caller: &str, list: ListKind) {
         let _ = self.changes.send(Change::Sight {
             caller: caller.into(),
+            list,
         });
     }
 

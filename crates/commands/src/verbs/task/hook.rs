@@ -51,20 +51,30 @@ fn tell(args: &args::TaskHook, home: &Home, input: &mut impl Read) -> (bool, Res
     let mut text = Vec::new();
     let read = input.take(MOST_BYTES + 1).read_to_end(&mut text);
     if let Err(error) = read {
+        missed(home);
         return (true, Err(error.into()));
     }
     if text.len() as u64 > MOST_BYTES {
+        missed(home);
         let why = format!("the hook was told more than {MOST_BYTES} bytes");
         return (true, Err(Trouble::failed(why)));
     }
     match Event::read(&args.client, &text) {
-        Err(why) => (true, Err(Trouble::failed(why))),
+        Err(why) => {
+            missed(home);
+            (true, Err(Trouble::failed(why)))
+        }
         Ok(None) => (false, Ok(())),
         Ok(Some(event)) => {
             let is_prompt = matches!(event.what, What::Prompt { .. });
             (is_prompt, tell_event(args, home, &event))
         }
     }
+}
+
+/// Whoever spoke is not written down as one who did. What cannot be written at all is said by the trouble that led here.
+fn missed(home: &Home) {
+    drop(Conversations::miss(home));
 }
 
 fn tell_event(args: &args::TaskHook, home: &Home, event: &Event) -> Result<(), Trouble> {
@@ -74,7 +84,13 @@ fn tell_event(args: &args::TaskHook, home: &Home, event: &Event) -> Result<(), T
         client: &args.client,
         id: &event.id,
     };
-    let mut conversations = Conversations::take(home).map_err(Trouble::failed)?;
+    let unwritten = |error| {
+        if matches!(event.what, What::Prompt { .. }) {
+            missed(home);
+        }
+        Trouble::failed(error)
+    };
+    let mut conversations = Conversations::take(home).map_err(unwritten)?;
     match &event.what {
         What::Opened(start) => conversations.opened(name, *start).map_err(Trouble::failed),
         What::Ended => conversations.ended(name).map_err(Trouble::failed),
@@ -84,13 +100,11 @@ fn tell_event(args: &args::TaskHook, home: &Home, event: &Event) -> Result<(), T
             start,
         } => {
             if let Some(start) = start {
-                conversations
-                    .opened(name, *start)
-                    .map_err(Trouble::failed)?;
+                conversations.opened(name, *start).map_err(unwritten)?;
             }
             let mut step = conversations
                 .spoke(name, said.is_some(), *is_clean)
-                .map_err(Trouble::failed)?;
+                .map_err(unwritten)?;
             let mut words = said.as_deref().unwrap_or_default();
             while let Some(task) = task(&caller, words, &step) {
                 let mut line = Line::as_operator(home)?.within(PATIENCE)?;

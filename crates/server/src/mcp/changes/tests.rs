@@ -154,7 +154,10 @@ async fn a_change_that_a_caller_would_not_see_is_not_told() {
     };
     for change in [
         unseen,
-        Change::Sight { caller: "d".into() },
+        Change::Sight {
+            caller: "d".into(),
+            list: ListKind::Resources,
+        },
         list(ListKind::Prompts, "a"),
     ] {
         sender.send(change).unwrap();
@@ -164,7 +167,12 @@ async fn a_change_that_a_caller_would_not_see_is_not_told() {
         1,
         "the prompts of `a`"
     );
-    sender.send(Change::Sight { caller: "c".into() }).unwrap();
+    sender
+        .send(Change::Sight {
+            caller: "c".into(),
+            list: ListKind::Resources,
+        })
+        .unwrap();
     let resources = &br#"{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}"#[..];
     assert_eq!(
         of_lists(&watch.next().await.unwrap(), [true; 3]),
