@@ -62,6 +62,7 @@ fn every_verb_is_understood() {
         "portcullis connect-account github --user alice",
         "portcullis connect-account --list",
         "portcullis connect-account github --user alice --remove",
+        "portcullis connect-account github --user alice --tenant acme",
         "portcullis token new laptop --user alice --department eng --department ops --agent claude",
         "portcullis tools list --server a",
         "portcullis call a__b {}",

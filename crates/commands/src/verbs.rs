@@ -137,12 +137,13 @@ fn servers(verb: &args::Servers, home: &Home, screen: &mut Screen<'_>) -> Result
     }
 }
 
-/// What a server kept in the home of its own goes with it, and so does its login.
+/// What a server kept in the home of its own goes with it, and so do its login and its users' accounts.
 fn forget(id: &str, home: &Home) -> Result<(), Trouble> {
     let Ok(id) = vocab::ServerId::parse(id) else {
         return Ok(());
     };
     servers::login::forget(&id, home)?;
+    account::forget_all(&id, home)?;
     let place = home.jails().join(id.as_str());
     match std::fs::remove_dir_all(&place) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Trouble::failed(

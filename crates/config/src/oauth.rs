@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use gateway::settings::{Issuer, OAuth, ProofDemand};
+use gateway::settings::{Issuer, OAuth, ProofDemand, ServerSpec};
 
 use super::{
     fields::Fields,
@@ -52,6 +52,33 @@ pub(super) fn oauth(
         proofs,
         issuers,
     })
+}
+
+/// A user's own account is found by the user's name and tenant, and each provider gives such names as it likes: with two of them, a
+/// namesake at one would spend the account of the user at the other.
+pub(super) fn namesakes(
+    top: Fields<'_>,
+    oauth: Option<&OAuth<IssuerKeys>>,
+    servers: &[ServerSpec],
+    findings: &mut Vec<Finding>,
+) {
+    let needs_own = |server: &&ServerSpec| {
+        server.default_rule.requires_user_auth
+            || server.rules.values().any(|rule| rule.requires_user_auth)
+    };
+    let (Some(oauth), Some(node), Some(server)) =
+        (oauth, top.node("oauth"), servers.iter().find(needs_own))
+    else {
+        return;
+    };
+    if oauth.issuers.len() > 1 {
+        let what = format!(
+            "`oauth.issuers` names more than one issuer, and a tool of `{}` has `requires_user_auth`: a user of one issuer could use the account of a namesake at another",
+            server.id
+        );
+        let fix = "keep one issuer, or remove `requires_user_auth`";
+        findings.push(Finding::error(node.place, what, fix));
+    }
 }
 
 fn issuers(

@@ -71,6 +71,12 @@ pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>
         warnings: Vec::new(),
         places,
     };
+    oauth::namesakes(
+        top,
+        resolved.oauth.as_ref(),
+        &resolved.servers,
+        &mut findings,
+    );
     resolved.sinks = sinks::lower(top.table("audit"), base, &resolved.ca_files, &mut findings);
     if findings
         .iter()

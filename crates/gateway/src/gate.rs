@@ -156,8 +156,13 @@ impl Inner {
     }
 
     /// The user's own credential for a server, if there is one.
-    pub(crate) fn account(&self, server: &ServerId, user: &str) -> Option<Account> {
-        match (self.accounts)(server, user) {
+    pub(crate) fn account(
+        &self,
+        server: &ServerId,
+        tenant: Option<&str>,
+        user: &str,
+    ) -> Option<Account> {
+        match (self.accounts)(server, tenant, user) {
             Ok(account) => {
                 if let Some(Account::Token(token)) = &account {
                     self.hub.hold(token.expose());

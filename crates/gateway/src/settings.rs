@@ -29,8 +29,9 @@ pub enum Account {
     Login,
 }
 
-/// A user's own account at a server, if the user has connected one there.
-pub type Accounts = Arc<dyn Fn(&ServerId, &str) -> Result<Option<Account>, String> + Send + Sync>;
+/// A user's own account at a server, if the user has connected one there. A namesake in another tenant is another user.
+pub type Accounts =
+    Arc<dyn Fn(&ServerId, Option<&str>, &str) -> Result<Option<Account>, String> + Send + Sync>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DoorSettings {

@@ -19,7 +19,7 @@ const PREFIX: &str = "login.";
 fn name(holder: &Holder) -> Option<String> {
     match &holder.user {
         None => Some(format!("{PREFIX}{}", holder.server)),
-        Some(user) => accounts::name(&holder.server, user),
+        Some(user) => accounts::name(&holder.server, holder.tenant.as_deref(), user),
     }
 }
 

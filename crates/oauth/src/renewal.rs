@@ -15,9 +15,13 @@ const LONGEST_ASKED: u64 = 3600;
 const AHEAD: u64 = 60;
 
 /// When to renew, in seconds of the epoch: after four fifths of its life, or a minute before the end, whichever is earlier, and never
-/// in the first half. `spread` moves it by up to a tenth, so that many do not come at once. `None`: its end is not known.
+/// in the first half. `spread` moves it by up to a tenth, so that many do not come at once. `None`: its end is not known, or it cannot be
+/// renewed.
 #[must_use]
 pub fn due(login: &Login, spread: u8) -> Option<u64> {
+    if login.refresh.is_none() && !login.is_machine {
+        return None;
+    }
     let life = login.expires_at?.saturating_sub(login.obtained_at);
     let early = (life / 5 * 4).min(life.saturating_sub(AHEAD));
     let tenth = early / 10;
@@ -92,7 +96,10 @@ pub fn outcome(login: &Login, exchange: &Exchange, tried: u32, now: u64) -> Outc
             };
         }
     };
-    if let Some(nonce) = wanted_nonce(answer) {
+    // Without a key there is no proof that a nonce could be in.
+    if login.key.is_some()
+        && let Some(nonce) = wanted_nonce(answer)
+    {
         return Outcome::Nonce(nonce);
     }
     let (step, place) = (Step::Renewal, &login.token_endpoint);

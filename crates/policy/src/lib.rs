@@ -89,7 +89,10 @@ pub enum Account<'a> {
     /// This user's, which is at hand.
     Connected(&'a str),
     /// This user's, who has not connected an account.
-    Missing(&'a str),
+    Missing {
+        user: &'a str,
+        tenant: Option<&'a str>,
+    },
     /// The tool wants a user's, and the caller stands for no user.
     Nobody,
 }

@@ -145,7 +145,10 @@ fn each_check_of_admit_refuses_with_its_own_rule() {
         ),
         (
             Facts {
-                account: Account::Missing("ann"),
+                account: Account::Missing {
+                    user: "ann",
+                    tenant: None,
+                },
                 ..good
             },
             Rule::PermissionDenied,
@@ -215,13 +218,31 @@ fn the_first_refusal_wins_in_the_order_of_the_table() {
 fn an_unconnected_user_is_told_how() {
     let id = id();
     let refused = admit(&Facts {
-        account: Account::Missing("ann"),
+        account: Account::Missing {
+            user: "ann",
+            tenant: None,
+        },
         ..facts(&id)
     })
     .unwrap_err();
     assert_eq!(
         refused.public(),
         "Permission denied: user `ann` has not connected an account for `s`; connect it with `portcullis connect-account s --user ann`"
+    );
+    let refused = admit(&Facts {
+        account: Account::Missing {
+            user: "ann",
+            tenant: Some("acme"),
+        },
+        ..facts(&id)
+    })
+    .unwrap_err();
+    assert!(
+        refused
+            .public()
+            .ends_with("`portcullis connect-account s --user ann --tenant acme`"),
+        "{}",
+        refused.public()
     );
 }
 

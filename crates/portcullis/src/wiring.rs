@@ -129,8 +129,8 @@ fn jails(home: &Home) -> Result<Jails, String> {
 /// A user's own account at a server. Looked up for every call, so an account that was connected or removed counts at once.
 fn accounts(home: &Home) -> Accounts {
     let vault = secrets::Vault::in_home(home.vault(), secrets::os_entropy());
-    Arc::new(move |server, user| {
-        let Some(name) = accounts::name(server, user) else {
+    Arc::new(move |server, tenant, user| {
+        let Some(name) = accounts::name(server, tenant, user) else {
             return Ok(None);
         };
         let kept = vault.get(&name).map_err(|error| error.to_string())?;

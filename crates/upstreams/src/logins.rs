@@ -27,6 +27,8 @@ use crate::{clerk::Clerk, settings::WorkerSettings};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Holder {
     pub server: ServerId,
+    /// The user's: a namesake in another tenant is another user.
+    pub tenant: Option<String>,
     pub user: Option<String>,
 }
 
@@ -34,6 +36,7 @@ impl From<&ServerId> for Holder {
     fn from(server: &ServerId) -> Self {
         Self {
             server: server.clone(),
+            tenant: None,
             user: None,
         }
     }
@@ -159,6 +162,9 @@ pub(crate) enum NoToken {
 /// without end.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(2);
 
+/// How long an authorization server is left alone that takes no nonce of its own.
+const NONCE_PAUSE: Duration = Duration::from_secs(60);
+
 /// One server's turn, and how often in a row renewing failed.
 #[derive(Debug, Default)]
 struct Desk {
@@ -211,7 +217,11 @@ impl Logins {
         let live = match self.token(holder, url).await {
             // Ahead of its end, so that no call of the user comes too late.
             Ok(Some(live)) if live.is_due() => {
-                self.renew(holder, url, &live.access).await.map(Some)
+                match self.renew(holder, url, &live.access).await {
+                    // No other is given; this one is used for as long as it lives.
+                    Err(NoToken::Person(LoginState::Expired { .. })) => Ok(Some(live)),
+                    renewed => renewed.map(Some),
+                }
             }
             outcome => outcome,
         };
@@ -309,17 +319,29 @@ impl Logins {
                 }
                 Outcome::Later { seconds, problem } => {
                     let problem = login.without_secrets(&problem.to_string());
-                    tracing::warn!(server = %holder.server, %problem, seconds, "the login cannot be renewed now");
-                    desk.failures = desk.failures.saturating_add(1);
                     let pause = Duration::from_secs(seconds);
-                    desk.closed = Some((Instant::now() + pause, problem.clone()));
-                    return self.without(login, pause, problem);
+                    return self.put_off(holder, login, pause, problem, desk);
                 }
             }
         }
-        Err(later(
-            "the authorization server asks for one nonce after the other".to_owned(),
-        ))
+        let problem = "the authorization server asks for one nonce after the other".to_owned();
+        self.put_off(holder, login, NONCE_PAUSE, problem, desk)
+    }
+
+    /// The authorization server is left alone for a while.
+    fn put_off(
+        &self,
+        holder: &Holder,
+        login: Login,
+        pause: Duration,
+        problem: String,
+        desk: &mut Desk,
+    ) -> Result<Live, NoToken> {
+        let seconds = pause.as_secs();
+        tracing::warn!(server = %holder.server, %problem, seconds, "the login cannot be renewed now");
+        desk.failures = desk.failures.saturating_add(1);
+        desk.closed = Some((Instant::now() + pause, problem.clone()));
+        self.without(login, pause, problem)
     }
 
     /// What there was is used for as long as it lives.
@@ -447,4 +469,65 @@ fn expired(problem: &str) -> NoToken {
     NoToken::Person(LoginState::Expired {
         problem: problem.to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn login(expires_at: u64) -> Login {
+        let sealed = serde_json::json!({
+            "version": 1, "server": "https://up.example/mcp", "issuer": "https://id.example",
+            "token_endpoint": "https://id.example/token", "client_id": "gate", "client_proof": "none",
+            "client_is_dynamic": false, "redirects": "", "scopes": "use", "access": "token-1",
+            "scheme": "Bearer", "is_machine": false, "obtained_at": 0, "expires_at": expires_at,
+        });
+        Login::open(&Secret::new(sealed.to_string()), Plain::OnLoopback).unwrap()
+    }
+
+    fn at(now: u64) -> LoginStore {
+        LoginStore {
+            now: Arc::new(move || now),
+            ..LoginStore::none()
+        }
+    }
+
+    /// Whatever an authorization server answers instead of a token, it is left alone for a while and the token there is used.
+    #[tokio::test]
+    async fn a_renewal_that_is_put_off_leaves_the_token_that_lives() {
+        let holder = Holder::from(&ServerId::parse("up").unwrap());
+        let (logins, mut desk) = (Logins::new(at(50)), Desk::default());
+        let put_off = |expires_at: u64, desk: &mut Desk| {
+            let problem = "one nonce after the other".to_owned();
+            logins.put_off(&holder, login(expires_at), NONCE_PAUSE, problem, desk)
+        };
+        let live = put_off(100, &mut desk).unwrap();
+        assert_eq!(live.access.expose(), "token-1");
+        assert_eq!(live.state.as_str(), "renewal_failing");
+        assert!(desk.closed.is_some() && desk.failures == 1);
+        let none = put_off(10, &mut desk).unwrap_err();
+        assert!(matches!(none, NoToken::Later { .. }), "{none:?}");
+    }
+
+    #[tokio::test]
+    async fn a_users_token_that_cannot_be_renewed_is_used_until_its_end() {
+        let user = Holder {
+            server: ServerId::parse("up").unwrap(),
+            tenant: None,
+            user: Some("alice".to_owned()),
+        };
+        for (now, is_alive) in [(99, true), (101, false)] {
+            let store = LoginStore {
+                load: Arc::new(|_| Ok(Some(login(100).seal()))),
+                ..at(now)
+            };
+            let token = Arc::new(Logins::new(store))
+                .of_user(&user, "https://up.example/mcp")
+                .await;
+            match token {
+                Ok(token) => assert!(is_alive && token.unwrap().expose() == "token-1"),
+                Err(stop) => assert!(!is_alive, "{stop:?}"),
+            }
+        }
+    }
 }

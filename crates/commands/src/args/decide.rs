@@ -153,7 +153,8 @@ Examples:
   portcullis connect-account github --user alice < token    takes it from a file
   portcullis connect-account github --user alice --login    alice logs in with a browser
   portcullis connect-account --list
-  portcullis connect-account github --user alice --remove";
+  portcullis connect-account github --user alice --remove
+  portcullis connect-account github --user alice --tenant acme    of the tenant acme";
 
 #[derive(Debug, Args)]
 #[command(after_help = ACCOUNT_EXAMPLES, group = clap::ArgGroup::new("what").required(true).args(["server", "list"]))]
@@ -164,6 +165,14 @@ pub struct ConnectAccount {
     /// Whose account it is, as in `portcullis token new --user`
     #[arg(long, value_name = "USER", conflicts_with = "list")]
     pub user: Option<String>,
+    /// The tenant that the user belongs to, as in `portcullis token new --tenant`
+    #[arg(
+        long,
+        value_name = "TENANT",
+        conflicts_with = "list",
+        requires = "user"
+    )]
+    pub tenant: Option<String>,
     /// Show which accounts are connected
     #[arg(long)]
     pub list: bool,

@@ -119,8 +119,8 @@ Examples:
   portcullis servers login linear
   portcullis servers login github --client-id Iv1.abc --client-secret keychain:github-app
   portcullis servers login linear --no-browser   open the address elsewhere, paste where you end
-  portcullis servers login billing --client-credentials --client-id gate \\
-      --client-secret env:BILLING_SECRET";
+  portcullis servers login billing --client-credentials --issuer https://id.example.com \\
+      --client-id gate --client-secret env:BILLING_SECRET";
 
 #[derive(Debug, Args)]
 pub struct Login {

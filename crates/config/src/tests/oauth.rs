@@ -116,3 +116,14 @@ fn a_provider_that_could_be_spoken_for_is_refused() {
     assert!(bad("oauth: { resource: 'https://g.example' }").contains("names no issuer"));
     assert!(bad("oauth: { resource: 'https://g.example', issuer: x }").contains("issuer"));
 }
+
+#[test]
+fn namesakes_of_two_providers_cannot_share_an_account() {
+    let servers = "mcp_servers:\n  up: { url: 'https://up.example/mcp', tools: { mine: { requires_user_auth: true } } }\n";
+    let refused = bad(&format!("{FULL}{servers}"));
+    assert!(refused.contains("more than one issuer"), "{refused}");
+    let shared = servers.replace("true", "false");
+    good(&format!("{FULL}{shared}"));
+    let (one, _) = FULL.rsplit_once("    - {").unwrap();
+    good(&format!("{one}{servers}"));
+}

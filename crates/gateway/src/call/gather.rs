@@ -50,8 +50,11 @@ pub(crate) fn gather<T>(
             Err(violation) => (None, Some(violation)),
         };
     let boundary = boundary.as_ref();
-    let has_account = |server: &ServerId, user: &str| case.gate.account(server, user).is_some();
     let request = case.request;
+    let has_account = |server: &ServerId, user: &str| {
+        let tenant = request.caller.tenant();
+        case.gate.account(server, tenant, user).is_some()
+    };
     let findings = Findings::new(&request.caller, request.action, target, has_account);
     let meters = context::meters(&request.caller, target, boundary);
     let named = case
@@ -99,7 +102,10 @@ struct Findings {
 enum OwnedAccount {
     Shared,
     Connected(String),
-    Missing(String),
+    Missing {
+        user: String,
+        tenant: Option<String>,
+    },
     Nobody,
 }
 
@@ -132,7 +138,10 @@ impl Findings {
             (true, Some(user)) if has_account(&spec.id, user) => {
                 OwnedAccount::Connected(user.to_owned())
             }
-            (true, Some(user)) => OwnedAccount::Missing(user.to_owned()),
+            (true, Some(user)) => OwnedAccount::Missing {
+                user: user.to_owned(),
+                tenant: caller.tenant().map(str::to_owned),
+            },
         };
         let is_call = action == Action::CallTool;
         let input = target
@@ -174,7 +183,10 @@ impl Findings {
             account: match &self.account {
                 OwnedAccount::Shared => Account::Shared,
                 OwnedAccount::Connected(user) => Account::Connected(user),
-                OwnedAccount::Missing(user) => Account::Missing(user),
+                OwnedAccount::Missing { user, tenant } => Account::Missing {
+                    user,
+                    tenant: tenant.as_deref(),
+                },
                 OwnedAccount::Nobody => Account::Nobody,
             },
             meter,

@@ -168,7 +168,7 @@ fn about(
     case: Case<'_>,
     target: &Target,
     time: Duration,
-    own: Option<&(&str, Redacted<String>)>,
+    own: Option<&(String, Redacted<String>)>,
 ) -> Object {
     let request = case.request;
     let client = request.origin.client();
@@ -204,15 +204,16 @@ fn about(
     out
 }
 
-/// The caller's user with the token of their own account, where the tool must be called with it.
+/// The caller's user with the token of their own account, where the tool must be called with it. The worker knows users by this name, so
+/// a user of a tenant is named with it.
 ///
 /// Admit saw the account; should it be gone since, the call fails rather than go out under the gate's own name.
-async fn own_account<'a>(
-    case: Case<'a>,
+async fn own_account(
+    case: Case<'_>,
     target: &Target,
     upstream: &Upstream,
     time: Duration,
-) -> Result<Option<(&'a str, Redacted<String>)>, Stop> {
+) -> Result<Option<(String, Redacted<String>)>, Stop> {
     let request = case.request;
     let needs_own = target.spec.rule(&target.name).requires_user_auth;
     if !request.action.is_of_tool() || !needs_own {
@@ -220,21 +221,25 @@ async fn own_account<'a>(
     }
     let gone = || unavailable("the user's account was disconnected");
     let user = request.caller.user().ok_or_else(gone)?;
-    let token = match case.gate.account(&target.spec.id, user).ok_or_else(gone)? {
+    let tenant = request.caller.tenant();
+    let account = case.gate.account(&target.spec.id, tenant, user);
+    let token = match account.ok_or_else(gone)? {
         Account::Token(token) => token,
         Account::Login => {
-            let token = token_of_login(case.gate, upstream, user);
+            let token = token_of_login(case.gate, upstream, tenant, user);
             let token = tokio::time::timeout(time, token).await;
             let late = |_| Fault::new(FaultKind::Timeout, "timeout: the login is still renewed");
             token.map_err(late)??.ok_or_else(gone)?
         }
     };
-    Ok(Some((user, token)))
+    let named = tenant.map_or_else(|| user.to_owned(), |tenant| format!("{tenant}/{user}"));
+    Ok(Some((named, token)))
 }
 
 async fn token_of_login(
     gate: &Inner,
     upstream: &Upstream,
+    tenant: Option<&str>,
     user: &str,
 ) -> Result<Option<Redacted<String>>, Stop> {
     let spec = upstream.spec();
@@ -243,6 +248,7 @@ async fn token_of_login(
     };
     let holder = Holder {
         server: spec.id.clone(),
+        tenant: tenant.map(str::to_owned),
         user: Some(user.to_owned()),
     };
     let token = gate.hub.logins().of_user(&holder, url).await?;

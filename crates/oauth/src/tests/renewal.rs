@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::play::{NOW, SERVER, Stage, answer, moment, plan};
 use crate::{
-    Answer, Body, Login,
+    Answer, Body, Login, SigningKey,
     renewal::{Outcome, due, outcome, request},
 };
 
@@ -117,12 +117,28 @@ fn only_invalid_grant_ends_a_login() {
 }
 
 #[test]
-fn a_nonce_is_answered() {
-    let wants = Answer {
+fn a_nonce_is_answered_by_a_login_with_a_key() {
+    let wants = || Answer {
         dpop_nonce: Some("n".into()),
         ..answer(400, &json!({"error": "use_dpop_nonce"}))
     };
-    assert!(matches!(outcome(&login(), &Ok(wants), 0, NOW), Outcome::Nonce(nonce) if nonce == "n"));
+    let mut login = login();
+    login.key = None;
+    let without = outcome(&login, &Ok(wants()), 0, NOW);
+    assert!(matches!(without, Outcome::Later { .. }), "{without:?}");
+    login.key = Some(SigningKey::generate().unwrap());
+    assert!(matches!(outcome(&login, &Ok(wants()), 0, NOW), Outcome::Nonce(nonce) if nonce == "n"));
+}
+
+#[test]
+fn a_login_that_cannot_be_renewed_is_never_due() {
+    let mut login = login();
+    login.expires_at = Some(login.obtained_at + 3600);
+    assert!(due(&login, 0).is_some());
+    login.refresh = None;
+    assert_eq!(due(&login, 0), None);
+    login.is_machine = true;
+    assert!(due(&login, 0).is_some());
 }
 
 proptest! {

@@ -456,6 +456,12 @@ async fn another_authorization_server_needs_a_word_of_the_person() {
         said.stderr.contains("--accept-issuer") && said.stderr.contains("/moved"),
         "{said:?}"
     );
+    // A user's first login is held to what the server's own login knows.
+    let own = ["connect-account", "guarded", "--user", "alice", "--login"];
+    let own = [&own[..], &["--no-browser", "--paste"]].concat();
+    let said = gate.cli(&own).await.unwrap();
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.stderr.contains("--accept-issuer"), "{said:?}");
     let registered = guarded.with(|books| books.registered);
     log_in(&gate, &["--accept-issuer"]).await;
     // Nothing of the old one is shown to the new one.
@@ -510,6 +516,17 @@ async fn a_machine_logs_in_with_a_client_of_its_own() {
         "--client-secret",
         "keychain:client",
     ];
+    // The server's word alone does not decide whom the secret goes to.
+    let said = gate.cli(&options).await.unwrap();
+    assert_eq!(said.code, Some(2), "{said:?}");
+    let issuer = guarded.issuer();
+    assert!(
+        said.stderr.contains(&format!("say --issuer {issuer}")),
+        "{said:?}"
+    );
+    assert_eq!(guarded.granted("client_credentials"), 0);
+    let mut options = options.to_vec();
+    options.extend(["--issuer", &issuer]);
     let said = gate.cli(&options).await.unwrap();
     assert_eq!(said.code, Some(0), "{said:?}");
     await_state(&gate, "guarded", "connected", SOON).await;

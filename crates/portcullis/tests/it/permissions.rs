@@ -231,6 +231,8 @@ async fn a_users_own_account_is_used_and_no_other() {
     let alice = caller(&gate, "alice-laptop", &["--user", "alice"], Era::Modern).await;
     let bob = caller(&gate, "bob-laptop", &["--user", "bob"], Era::Modern).await;
     let nobody = caller(&gate, "nobody", &[], Era::Modern).await;
+    let elsewhere = ["--user", "alice", "--tenant", "acme"];
+    let namesake = caller(&gate, "namesake", &elsewhere, Era::Modern).await;
     assert_allowed(
         &alice.call("up__mine", json!({"text": "x"})).await.unwrap(),
         "x",
@@ -239,7 +241,11 @@ async fn a_users_own_account_is_used_and_no_other() {
         &alice.call("up__ours", json!({"text": "x"})).await.unwrap(),
         "x",
     );
-    for (stranger, how) in [(&bob, "connect-account"), (&nobody, "user")] {
+    for (stranger, how) in [
+        (&bob, "connect-account"),
+        (&nobody, "user"),
+        (&namesake, "--tenant acme"),
+    ] {
         let refused = stranger
             .call("up__mine", json!({"text": "x"}))
             .await
@@ -270,6 +276,7 @@ async fn a_users_own_account_is_used_and_no_other() {
         [
             "Bearer system-4711",
             "Bearer system-4711",
+            "Bearer system-4711",
             "Bearer system-4711"
         ]
     );
@@ -294,6 +301,14 @@ async fn a_users_own_account_is_used_and_no_other() {
         .collect();
     for call in calls {
         assert!(call.answer().await.unwrap().get("result").is_some());
+    }
+    // Nor do two of one name in two tenants.
+    let connect = [&["connect-account", "up"][..], &elsewhere].concat();
+    let acmes = gate.cli_with_input(&connect, "acme-2222\n").await.unwrap();
+    assert_eq!(acmes.code, Some(0), "{acmes:?}");
+    for (agent, whose) in [(&namesake, "of acme"), (&alice, "of alice")] {
+        let called = agent.call("up__mine", json!({"text": whose})).await;
+        assert_allowed(&called.unwrap(), whose);
     }
     for heard in up.calls_of("mine").iter().skip(1) {
         let whose = heard.params["arguments"]["text"]
@@ -322,7 +337,7 @@ async fn a_users_own_account_is_used_and_no_other() {
     assert_refused(&refused, "PermissionDenied", "Permission denied");
     let everything = format!("{:?}{}", records(&gate).await, gate.output());
     gate.stop().await.unwrap();
-    for secret in ["alice-0815", "bob-1337", "system-4711"] {
+    for secret in ["alice-0815", "bob-1337", "acme-2222", "system-4711"] {
         assert!(
             !everything.contains(secret),
             "{secret} is in the ledger or the log"

@@ -622,7 +622,7 @@ fn settings(
         wrapper_key: [7; 32],
         secrets: Arc::new(NoSecrets),
         logins: LoginStore::none(),
-        accounts: Arc::new(|_, _| Ok(None)),
+        accounts: Arc::new(|_, _, _| Ok(None)),
         state,
         pins: Pins::open(home.join("portcullis.lock")).unwrap(),
         signing,

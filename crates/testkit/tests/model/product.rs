@@ -195,7 +195,7 @@ impl<'a> Seen<'a> {
             account: match &caller.user {
                 _ if !tool.needs_account => Account::Shared,
                 Some(user) if caller.accounts.contains(&server.id) => Account::Connected(user),
-                Some(user) => Account::Missing(user),
+                Some(user) => Account::Missing { user, tenant: None },
                 None => Account::Nobody,
             },
             meter: &self.meter,

@@ -142,7 +142,8 @@ async fn stay(
     mut connection: Connection,
 ) -> Left {
     let has_login = connection.login.is_some();
-    note_login(hub, upstream, connection.login.as_ref());
+    let state = connection.login.as_ref().map(|login| login.state.clone());
+    note_login(hub, upstream, state);
     *lock(&upstream.generation) = Some(connection.generation);
     let mut keeper = Keeper::start(hub, upstream, link, &mut connection);
     upstream.log_rank.store(QUIET, Ordering::Release);
@@ -174,7 +175,7 @@ async fn stay(
         }
         Err(_) if link.is_severed() => Left::WorkerLost,
         Err(unlisted) if unlisted.wants_login => match upstream.login() {
-            Some(state @ LoginState::ScopeRequired { .. }) => Left::Login(state),
+            Some(state) if state.keeps_out() => Left::Login(state),
             // Some servers greet everybody and ask for a login afterwards.
             _ if !has_login => Left::Login(LoginState::Required),
             _ => Left::Lost(unlisted.error),
@@ -219,7 +220,9 @@ async fn watch(
             () = upstream.retry.notified(), if upstream.spec().login_address().is_some() => {
                 return Left::Asked;
             }
-            () = keeper.ended() => return Left::Lost("the login has ended".into()),
+            state = keeper.ended() => {
+                return state.map_or_else(|| Left::Lost("the login has ended".into()), Left::Login);
+            }
             () = tokio::time::sleep_until(listed + LIST_PAUSE), if is_stale => {
                 is_stale = false;
                 let done = list(hub, upstream, link, &connection.hello, connection.generation).await;

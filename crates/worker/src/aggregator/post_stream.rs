@@ -113,6 +113,23 @@ impl Resume {
     }
 }
 
+/// The server took the request before it closed the stream, so its word about the rest is no word about the request: it was not refused,
+/// and what became of it is not known.
+fn unresumed(failure: Failure) -> Failure {
+    let is_refusal = match failure.kind {
+        Kind::Login | Kind::Unauthorized | Kind::Refused => true,
+        Kind::Upstream => failure.status.is_some() || failure.rpc.is_some(),
+        _ => false,
+    };
+    if !is_refusal {
+        return failure;
+    }
+    Failure::upstream(format!(
+        "the server took the request, and does not give the rest of its answer: {}",
+        failure.text
+    ))
+}
+
 /// The stream that answers one POST. A legacy server may close it early and let us fetch the rest.
 #[derive(Debug)]
 pub(crate) struct PostStream {
@@ -182,7 +199,8 @@ impl PostStream {
             ));
         }
         sleep(self.resume.wait()).await;
-        self.events = Some(self.link.get(self.resume.last_id.as_deref()).await?);
+        let reopened = self.link.get(self.resume.last_id.as_deref()).await;
+        self.events = Some(reopened.map_err(unresumed)?);
         Ok(())
     }
 
@@ -190,5 +208,29 @@ impl PostStream {
         if let Some(events) = self.events {
             events.release();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::{Failure, Kind, unresumed};
+
+    #[test]
+    fn a_stream_that_is_not_resumed_is_no_refusal_of_the_request() {
+        let refusals = [
+            Failure::new(Kind::Login, "wants a login").status(401),
+            Failure::upstream("forbidden").status(403),
+            Failure::rpc(Bytes::from_static(b"{\"code\":-32001,\"message\":\"no\"}")).status(401),
+        ];
+        for refusal in refusals {
+            let failure = unresumed(refusal).of_user("up", "alice");
+            assert_eq!(failure.kind, Kind::Upstream, "{failure}");
+            assert!(failure.status.is_none() && failure.rpc.is_none());
+        }
+        assert!(unresumed(Failure::unreachable("no route")).unreachable);
+        let late = unresumed(Failure::timeout("late"));
+        assert_eq!(late.kind, Kind::Timeout);
     }
 }

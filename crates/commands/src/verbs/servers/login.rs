@@ -95,6 +95,7 @@ pub(in crate::verbs) fn make(
     let before = logins::load(&vault, holder)
         .map_err(secret::trouble)?
         .filter(|login| login.is_for(server.text()));
+    let known = known_issuer(&vault, holder, before.as_ref(), &server)?;
     // What the gate saw is about the server's own login.
     let seen = seen_by_gate(id.as_str(), home).filter(|_| holder.user.is_none());
     let wanted = seen.as_ref().and_then(|login| login.scopes.as_deref());
@@ -111,10 +112,26 @@ pub(in crate::verbs) fn make(
             more.scope = Some(scopes);
             more.error = Some("insufficient_scope".to_owned());
         }
-        let known = before.as_ref().map(|login| login.issuer.clone());
+        let before = (before, known.clone());
         let plan = plan(how, server.clone(), challenge, redirect, before, home).await?;
         run(plan, &clerk, known.as_deref(), &visit, how, screen).await
     })
+}
+
+/// The authorization server of the holder's last login; for a user's first, that of the server's own login at the same address.
+fn known_issuer(
+    vault: &Vault,
+    holder: &Holder,
+    before: Option<&Login>,
+    server: &Address,
+) -> Result<Option<String>, Trouble> {
+    if before.is_some() || holder.user.is_none() {
+        return Ok(before.map(|login| login.issuer.clone()));
+    }
+    let shared = logins::load(vault, &Holder::from(&holder.server)).map_err(secret::trouble)?;
+    Ok(shared
+        .filter(|login| login.is_for(server.text()))
+        .map(|login| login.issuer))
 }
 
 pub(in crate::verbs) fn logout(
@@ -265,7 +282,7 @@ async fn plan(
     server: Address,
     challenge: Option<Challenge>,
     redirect: String,
-    before: Option<Login>,
+    (before, known_issuer): (Option<Login>, Option<String>),
     home: &Home,
 ) -> Result<Plan, Trouble> {
     let scopes = |text: &Option<String>| {
@@ -274,7 +291,6 @@ async fn plan(
             .transpose()
             .map_err(|error| Trouble::usage(format!("--scopes: {error}")))
     };
-    let known_issuer = before.as_ref().map(|login| login.issuer.clone());
     let had = before
         .as_ref()
         .filter(|_| challenge.as_ref().is_some_and(Challenge::wants_scope))
@@ -371,6 +387,7 @@ async fn run(
     };
     fill(&mut drawn.verifier)?;
     fill(&mut drawn.state)?;
+    let own = how.older_discovery.then(|| plan.server.origin());
     let mut flow = Flow::begin(plan, &drawn, now()).map_err(|problem| trouble(&problem))?;
     loop {
         let next = flow.next(moment()?).map_err(|problem| trouble(&problem))?;
@@ -386,6 +403,16 @@ async fn run(
                 ),
             ));
         }
+        if let Some(issuer) = flow.issuer().filter(|now| Some(*now) != known)
+            && own.as_deref() != Some(issuer)
+            && hands_secret_unseen(how)
+        {
+            return Err(Trouble::usage(format!(
+                "the server says that its tokens come from `{}`. A client secret goes only to an authorization server that you name: if it belongs there, say --issuer {}",
+                tame(issuer),
+                tame(issuer)
+            )));
+        }
         match next {
             Next::Send(request) => {
                 let answer = clerk.exchange(&request).await;
@@ -399,6 +426,11 @@ async fn run(
             Next::Done(login) => return Ok(*login),
         }
     }
+}
+
+/// No person sees whom the secret goes to, so the word of the server alone must not decide it.
+const fn hands_secret_unseen(how: &args::LoginOptions) -> bool {
+    how.client_credentials && how.client_secret.is_some() && how.issuer.is_none()
 }
 
 /// Says where to go, on standard error, so that what the verb answers stays apart.

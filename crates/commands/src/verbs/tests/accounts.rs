@@ -99,7 +99,7 @@ fn accounts_are_listed_and_removed_apart_from_other_secrets() {
     let server = vocab::ServerId::parse("github").unwrap();
     vault
         .set(
-            &home::accounts::name(&server, "alice@example.com").unwrap(),
+            &home::accounts::name(&server, None, "alice@example.com").unwrap(),
             &secrets::Secret::new("token".to_owned()),
         )
         .unwrap();
@@ -127,6 +127,52 @@ fn accounts_are_listed_and_removed_apart_from_other_secrets() {
     );
     assert_eq!(vault.names().unwrap(), ["github-pat"]);
     assert!(changes(&house.home)[0].starts_with("account.removed github"));
+}
+
+#[test]
+fn a_namesake_in_another_tenant_has_an_account_of_its_own() {
+    let house = House::new();
+    house.home.prepare().unwrap();
+    let vault = secrets::Vault::in_home(house.home.vault(), secrets::os_entropy());
+    let server = vocab::ServerId::parse("github").unwrap();
+    for tenant in [None, Some("acme")] {
+        let name = home::accounts::name(&server, tenant, "alice").unwrap();
+        let token = secrets::Secret::new("token".to_owned());
+        vault.set(&name, &token).unwrap();
+    }
+    let (_, listed) = house.run("portcullis connect-account --list");
+    assert!(listed.starts_with("SERVER  USER   TENANT\n"), "{listed}");
+    assert_eq!(
+        house
+            .run("portcullis connect-account github --user alice --tenant acme --remove")
+            .0,
+        0
+    );
+    assert_eq!(vault.names().unwrap(), ["account.github.alice"]);
+}
+
+#[test]
+fn a_server_that_is_removed_takes_its_users_accounts_along() {
+    let house = House::new();
+    house.home.prepare().unwrap();
+    first_config(&house.home).unwrap();
+    let vault = secrets::Vault::in_home(house.home.vault(), secrets::os_entropy());
+    for name in [
+        "account.demo-web.alice",
+        "account.demo-web.acme.bob",
+        "account.other.alice",
+    ] {
+        let token = secrets::Secret::new("token".to_owned());
+        vault.set(name, &token).unwrap();
+    }
+    let (exit, said) = house.run("portcullis servers remove demo-web");
+    assert_eq!(exit, 0, "{said}");
+    assert_eq!(vault.names().unwrap(), ["account.other.alice"]);
+    let removed = changes(&house.home);
+    let removed = removed
+        .iter()
+        .filter(|line| line.starts_with("account.removed demo-web"));
+    assert_eq!(removed.count(), 2);
 }
 
 #[test]

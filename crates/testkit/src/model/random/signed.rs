@@ -5,7 +5,15 @@ use serde_json::{Value, json};
 use super::Draw;
 use crate::model::{ModelCapability, ModelSigned};
 
-const ASKED: [&str; 5] = ["fs.read", "fs.delete", "web.fetch", "cmd.run", "docs.find"];
+// Commands twice: they have the most ways to be out of order.
+const ASKED: [&str; 6] = [
+    "fs.read",
+    "fs.delete",
+    "web.fetch",
+    "cmd.run",
+    "cmd.run",
+    "docs.find",
+];
 const PATTERNS: [&str; 5] = ["*", "fs.*", "web.*", "cmd.run", "docs.*"];
 const PATHS: [&str; 6] = [
     "/workspace/a",
