@@ -16,8 +16,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let only_compare = arguments.iter().any(|argument| argument == "--check");
     let mut cargo = Command::new("cargo");
     cargo
-        .args(["test", "--quiet", "--package", "portcullis"])
-        .args(["--package", "commands", "generated"])
+        // The whole workspace: another selection has other features, and would build every dependency anew.
+        .args(["test", "--quiet", "--workspace", "--lib", "generated"])
         .current_dir(process::root()?);
     if !only_compare {
         cargo.env(UPDATE, "1");
