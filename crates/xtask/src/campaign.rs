@@ -111,7 +111,7 @@ const CAMPAIGNS: &[Campaign] = &[
         name: "autonomy",
         about: "AgentDojo's tasks and attacks through the gate, without a model: attacks stopped, questions asked; may name a program",
         promise: "Attacks by text that an agent reads are stopped, as servers are added by README and with everything declared",
-        bound: "README's way 99 %, everything declared all; of 100 honest calls 30 held with words and own rules, 12 with plans",
+        bound: "README's way 99 %, everything declared all; of 100 honest calls 30 held with words and own rules, 10 with plans",
         work: Work::Replay,
     },
 ];

@@ -66,7 +66,7 @@ const LIMITS: &[Limit] = &[
     Limit {
         configuration: "declared+words+own+plans",
         least_stopped: 1000,
-        most_held: 120,
+        most_held: 100,
     },
 ];
 
