@@ -240,6 +240,17 @@ async fn an_approved_call_is_within_the_rate_it_was_counted_against() {
 #[tokio::test]
 async fn an_approved_call_goes_on_as_its_caller_is_now() {
     let yard = Yard::open("").await;
+    let own = yaml(&yard.web, &yard.bank, "observe", "").replace(
+        "pay: { effect: consequential }",
+        "pay: { effect: consequential, requires_user_auth: true }",
+    );
+    reconfigure(&yard.gate, &own).await;
+    for user in ["ann", "ben"] {
+        let connect = ["connect-account", "bank", "--user", user];
+        let secret = format!("{user}-0815\n");
+        let said = yard.gate.cli_with_input(&connect, &secret).await.unwrap();
+        assert_eq!(said.code, Some(0), "{said:?}");
+    }
     let token = yard.influenced_for("agent", "ann").await;
     let agent = Client::plain(&yard.target(&token), Era::Modern)
         .await
@@ -261,6 +272,13 @@ async fn an_approved_call_goes_on_as_its_caller_is_now() {
         .find(|record| record["kind"] == "outcome" && record["server"] == "bank")
         .unwrap_or_else(|| panic!("{records:#?}"));
     assert_eq!(paid["user"], "ben", "{paid}");
+    let sent = yard.bank.calls_of("pay");
+    assert_eq!(sent.len(), 1);
+    assert_eq!(
+        sent[0].authorization.as_deref(),
+        Some("Bearer ben-0815"),
+        "with the account of whoever has the credential now"
+    );
 }
 
 /// Who decides sees all of it: every byte of the arguments, escaped, the label, where it came from, and why it was asked.
