@@ -74,41 +74,39 @@ class Gate:
 
 
 class Tail:
-    """The end of both streams together."""
+    """The end of each stream. Two pipes have no common order, so they share the room only at the last: what one does not need is the
+    other's, and if both want more than half, each gets half."""
 
     def __init__(self, most):
-        self.most, self.kept, self.pieces = most, 0, collections.deque()
+        self.most, self.ends = most, {"stdout": bytearray(), "stderr": bytearray()}
         self.printed = {"stdout": 0, "stderr": 0}
 
     def push(self, stream, data):
         self.printed[stream] += len(data)
-        self.kept += len(data)
-        self.pieces.append((stream, data))
-        while self.kept > self.most:
-            first, piece = self.pieces.popleft()
-            dropped = min(self.kept - self.most, len(piece))
-            self.kept -= dropped
-            if dropped < len(piece):
-                self.pieces.appendleft((first, piece[dropped:]))
+        end = self.ends[stream]
+        end += data
+        del end[:max(0, len(end) - self.most)]
 
     def texts(self):
-        texts, lossy = {}, False
+        """Both streams, together no longer than the limit; whether some is missing; whether some was no text."""
+        texts, is_cut, is_lossy = {}, False, False
+        room = max(self.most // 2, self.most - len(self.ends["stdout"]))
         for stream in ("stderr", "stdout"):
-            data = b"".join(piece for of, piece in self.pieces if of == stream)
+            data = bytes(self.ends[stream][-room:]) if room > 0 else b""
             if self.printed[stream] > len(data):
-                broken = 0  # the cut may have gone through a character
+                is_cut, broken = True, 0  # the cut may have gone through a character
                 while broken < min(3, len(data)) and 0x80 <= data[broken] < 0xC0:
                     broken += 1
                 data = data[broken:]
             try:
-                text = data.decode("utf-8")
+                texts[stream] = data.decode("utf-8")
             except UnicodeDecodeError:
-                text, lossy = data.decode("utf-8", "replace"), True
-            # What stands for bytes that are no text is longer than they were.
-            room = self.most - len(texts.get("stderr", "").encode("utf-8"))
-            ending = text.encode("utf-8")[-room:] if room > 0 else b""
-            texts[stream] = codecs.decode(ending, "utf-8", "ignore")
-        return texts, lossy
+                # What stands for bytes that are no text is longer than they were.
+                whole = data.decode("utf-8", "replace").encode("utf-8")
+                is_cut, is_lossy = is_cut or len(whole) > room, True
+                texts[stream] = codecs.decode(whole[-room:], "utf-8", "ignore")
+            room = self.most - len(texts["stderr"].encode("utf-8"))
+        return texts["stdout"], texts["stderr"], is_cut, is_lossy
 
 
 def is_allowed(name):
@@ -206,11 +204,10 @@ def execute(dispatch, workspace):
     leader = subprocess.Popen(argv, cwd=cwd, env=env, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, bufsize=0)
     seconds, most = max(1, int(dispatch.get("timeout_secs", 60))), int(dispatch.get("max_output_bytes", 512 << 10))
     tail, timed_out = attend(leader, (dispatch.get("stdin") or "").encode("utf-8", "replace"), most, seconds)
-    texts, lossy = tail.texts()
+    out, err, is_cut, lossy = tail.texts()
     code = leader.returncode
     posted = {
-        "exit_code": code if code >= 0 else 128 - code, "stdout": texts["stdout"], "stderr": texts["stderr"],
-        "truncated": sum(tail.printed.values()) > tail.kept,
+        "exit_code": code if code >= 0 else 128 - code, "stdout": out, "stderr": err, "truncated": is_cut,
         "stdout_bytes": tail.printed["stdout"], "stderr_bytes": tail.printed["stderr"],
     }
     if timed_out:

@@ -93,7 +93,7 @@ impl Ledger {
     /// After a failure: reads the tail again, cuts what was never acknowledged, and goes on. Does nothing if not broken.
     pub fn reopen(&self) -> Result<(), OpenError> {
         let writer = &self.shared.writer;
-        let mut state = writer.lock_idle();
+        let mut state = writer.lock_settled();
         let Some(reason) = state.broken.clone() else {
             return Ok(());
         };

@@ -85,6 +85,16 @@ impl Writer {
         state
     }
 
+    /// Waits, while the ledger is broken, until everybody who waited for a record knows how it went. Only then may numbers be given again:
+    /// a record that was cut and the one that takes its place have the same.
+    pub(crate) fn lock_settled(&self) -> MutexGuard<'_, State> {
+        let mut state = self.lock_idle();
+        while state.broken.is_some() && state.settling > 0 {
+            state = self.sleep(state);
+        }
+        state
+    }
+
     /// Records `drafts`, already encoded by [`encode::fields`], in one piece; returns the last one's place.
     pub(crate) fn submit<'d>(
         &self,
@@ -114,32 +124,30 @@ impl Writer {
             last = Some((seq, hash));
         }
         if let Some((seq, _)) = last {
-            self.settle(state, seq)?;
+            state.settling += 1;
+            let (mut state, recorded) = self.settle(state, seq);
+            state.settling -= 1;
+            if state.settling == 0 && state.broken.is_some() {
+                self.wake(&state);
+            }
+            recorded?;
         }
         Ok(last)
     }
 
-    /// Returns when record `seq` is written, writing it if nobody else does.
+    /// Returns when record `seq` is written, writing it if nobody else does. It may be written and the ledger broken since.
     fn settle<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         seq: u64,
-    ) -> Result<(), LedgerUnavailable> {
-        let failures = state.failures;
+    ) -> (MutexGuard<'a, State>, Result<(), LedgerUnavailable>) {
         let mut may_look = true;
         loop {
-            if state.failures != failures {
-                // What was written before the one failure since then is recorded, whoever failed afterwards.
-                if state.failures == failures + 1 && seq < state.written_before_failure {
-                    return Ok(());
-                }
-                let reason = state.broken.clone();
-                let reason =
-                    reason.unwrap_or_else(|| "it failed while this record was waiting".into());
-                return Err(LedgerUnavailable { reason });
-            }
             if self.written() > seq {
-                return Ok(());
+                return (state, Ok(()));
+            }
+            if let Some(unavailable) = state.unavailable() {
+                return (state, Err(unavailable));
             }
             if !state.writing {
                 state = self.take_turn(state);
@@ -268,8 +276,6 @@ impl Writer {
         state.broken = Some(format!("{doing} {} failed: {error}", path.display()).into());
         let suspect = state.segment.first_seq;
         state.suspect_from(suspect);
-        state.failures += 1;
-        state.written_before_failure = written;
         state.unrecorded += std::mem::take(&mut state.pending_answers);
         state.pending.clear();
         state.leaves.clear();

@@ -7,7 +7,6 @@
 //! passes too.
 
 mod http;
-mod output;
 mod run;
 
 use std::{

@@ -10,13 +10,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use sandbox::{Command, Spawned};
-use wire::dispatch::{Dispatch, NOT_RUN, OWN_WORDS, Posted, WORKSPACE, name};
-
-use crate::{
-    Settings,
+use sandbox::{
+    Command, Spawned,
     output::{Stream, Tail},
 };
+use wire::dispatch::{Dispatch, NOT_RUN, OWN_WORDS, Posted, WORKSPACE, name};
+
+use crate::Settings;
 
 /// Where programs are looked for if nothing else is said.
 pub(crate) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -153,8 +153,8 @@ fn attend(spawned: Spawned, dispatch: &Dispatch) -> Result<Posted, String> {
         stdout: texts.out,
         stderr: texts.err,
         truncated: texts.is_cut,
-        stdout_bytes: Some(tail.out_bytes),
-        stderr_bytes: Some(tail.err_bytes),
+        stdout_bytes: Some(tail.printed(Stream::Out)),
+        stderr_bytes: Some(tail.printed(Stream::Err)),
         lossy: texts.is_lossy,
         ..Posted::default()
     };

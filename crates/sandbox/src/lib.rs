@@ -7,6 +7,7 @@
 //! - [`jail`] starts the worker and, inside the worker, gives up every power it does not need.
 //! - [`jailer`] puts programs that are not ours into jails: stdio servers, commands, converters.
 //! - [`handover`] carries descriptors from the gate to the worker.
+//! - [`output`] keeps the end of what a program prints.
 //! - [`shared`] is memory that both of them see, for long texts.
 //! - [`inspect`] reads `/proc`, for tests and `portcullis doctor`.
 //! - [`escape`] tries to break out of the jail from the inside and reports what the kernel said.
@@ -29,6 +30,7 @@ pub mod handover;
 pub mod inspect;
 pub mod jail;
 pub mod jailer;
+pub mod output;
 pub mod shared;
 pub mod spawn;
 

@@ -5,7 +5,6 @@
 //! `whoever_ends_a_command_ends_its_program_too`.
 
 mod attend;
-mod output;
 mod room;
 mod workspace;
 
@@ -20,12 +19,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use sandbox::jailer::{CommandLine, WORKSPACE};
+use sandbox::{
+    jailer::{CommandLine, WORKSPACE},
+    output::Stream,
+};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::upstream::Hub;
 use attend::{NotStarted, attend, start};
-use output::Stream;
 use room::Rooms;
 
 pub use workspace::{Directory, Workspace};
@@ -288,11 +289,11 @@ impl Commands {
         drop(running);
         directory.measure_soon();
         let signal = status.signal();
-        let (stdout, stderr) = (tail.text(Stream::Out), tail.text(Stream::Err));
+        let texts = tail.texts();
         Ok(Ran {
-            is_lossy: stdout.1 || stderr.1,
-            stdout: stdout.0,
-            stderr: stderr.0,
+            is_lossy: texts.is_lossy,
+            stdout: texts.out,
+            stderr: texts.err,
             exit_code: i64::from(
                 status
                     .code()
@@ -301,7 +302,7 @@ impl Commands {
             signal,
             stdout_bytes: tail.printed(Stream::Out),
             stderr_bytes: tail.printed(Stream::Err),
-            is_truncated: tail.is_cut(),
+            is_truncated: texts.is_cut,
             was_full,
             took: begun.elapsed(),
         })

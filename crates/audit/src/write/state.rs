@@ -31,10 +31,8 @@ pub(crate) struct State {
     pub(crate) broken: Option<Arc<str>>,
     /// While broken: the first segment of which the kernel may have dropped pages.
     pub(crate) suspect: Option<u64>,
-    /// Counts failures: a caller that waited across one must not mistake a later record for its own.
-    pub(super) failures: u64,
-    /// Every record below this was written when it last failed.
-    pub(super) written_before_failure: u64,
+    /// How many callers wait to learn whether their record is written.
+    pub(super) settling: u32,
     /// Intents that this process may still conclude: `seq` → call.
     pub(crate) live: HashMap<u64, Box<str>>,
     /// Answers without an intent among the pending records.
@@ -66,8 +64,7 @@ impl State {
             waiting: 0,
             broken: None,
             suspect: None,
-            failures: 0,
-            written_before_failure: 0,
+            settling: 0,
             live: HashMap::new(),
             pending_answers: 0,
             unrecorded: 0,

@@ -14,6 +14,7 @@ use std::{
 use sandbox::{
     Child, SpawnError, Spawned,
     jailer::{CommandLine, Rung},
+    output::{Stream, Tail},
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -23,10 +24,7 @@ use tokio::{
     task::spawn_blocking,
 };
 
-use super::{
-    NotRan,
-    output::{Stream, Tail},
-};
+use super::NotRan;
 use crate::upstream::Hub;
 
 /// A command that prints this many times what is kept of it is ended.
