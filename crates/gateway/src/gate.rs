@@ -60,6 +60,8 @@ const APPROVAL_PERIOD: Duration = Duration::from_secs(5);
 /// How long calls under way may take once the gate was told to stop, and how long those that were cancelled then.
 const FINISH: Duration = Duration::from_secs(10);
 const CANCEL: Duration = Duration::from_secs(3);
+/// How long a renewal of a login may take then: what an authorization server has already answered must not be lost.
+const RENEWAL: Duration = Duration::from_secs(10);
 
 #[derive(Clone)]
 pub struct Gate(Arc<Inner>);
@@ -565,6 +567,7 @@ impl Gate {
         if left > 0 {
             tracing::warn!(calls = left, "stopping although calls are under way");
         }
+        self.0.hub.logins().settle(RENEWAL).await;
     }
 
     /// The gate is about to stop and says so to whoever asks whether it is ready; calls go on as before.

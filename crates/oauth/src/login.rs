@@ -7,7 +7,8 @@ use secrets::Secret;
 use wire::{Json, Limits, write::Object};
 
 use crate::{
-    Address, Client, Method, Plain, Problem, Proof, Request, Scheme, Scopes, SigningKey, Step,
+    Address, Client, Method, Near, Plain, Problem, Proof, Request, Scheme, Scopes, SigningKey,
+    Step,
     exchange::{Body, form},
     token::{Moment, Tokens},
 };
@@ -37,6 +38,8 @@ pub struct Login {
     pub is_machine: bool,
     /// The key that proofs are signed with.
     pub key: Option<SigningKey>,
+    /// The place that the operator typed when the login was made: it may be inside, as only the operator's word can allow.
+    pub written: Option<Address>,
 }
 
 impl Login {
@@ -44,6 +47,16 @@ impl Login {
     #[must_use]
     pub fn is_for(&self, server: &str) -> bool {
         self.server == server
+    }
+
+    /// Which addresses its requests may reach: the same as when it was made. A host that the server named may not move inside afterwards.
+    #[must_use]
+    pub fn near(&self) -> Option<Near> {
+        let near = Near::to(&Address::parse(&self.server, Plain::OnLoopback).ok()?);
+        Some(match &self.written {
+            Some(place) => near.and(place),
+            None => near,
+        })
     }
 
     #[must_use]
@@ -148,6 +161,7 @@ impl Login {
                 self.revocation_endpoint.as_ref().map(Address::text),
             ),
             ("resource", self.resource.as_deref()),
+            ("written", self.written.as_ref().map(Address::text)),
             ("refresh", self.refresh.as_ref().map(Secret::expose)),
             ("key", self.key.as_ref().map(|key| key.kept().expose())),
         ];
@@ -214,6 +228,7 @@ impl Login {
             expires_at: number("expires_at"),
             is_machine: json.get("is_machine")?.as_bool()?,
             key: key("key"),
+            written: place("written"),
         })
     }
 

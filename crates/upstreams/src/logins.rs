@@ -13,12 +13,16 @@ use std::{
     time::Duration,
 };
 
+use audit::{Change, Ledger};
 use oauth::{
-    Address, Login, Moment, Near, Plain,
+    Login, Moment, Plain,
     renewal::{self, Outcome},
 };
 use secrets::Secret;
-use tokio::{sync::Mutex as Turn, time::Instant};
+use tokio::{
+    sync::{Mutex as Turn, RwLock},
+    time::Instant,
+};
 use vocab::{Fault, FaultKind, Rule, ServerId, Stop, Violation};
 
 use crate::{clerk::Clerk, settings::WorkerSettings};
@@ -180,15 +184,30 @@ struct Desk {
 #[derive(Debug)]
 pub struct Logins {
     store: LoginStore,
+    ledger: Option<Ledger>,
     desks: Mutex<HashMap<Holder, Arc<Turn<Desk>>>>,
+    /// Each renewal under way holds it with others; a gate that stops takes it alone, and begins no other.
+    under_way: Arc<RwLock<()>>,
 }
 
 impl Logins {
     #[must_use]
-    pub fn new(store: LoginStore) -> Self {
+    pub fn new(store: LoginStore, ledger: Option<Ledger>) -> Self {
         Self {
             store,
+            ledger,
             desks: Mutex::default(),
+            under_way: Arc::default(),
+        }
+    }
+
+    /// Returns when no renewal is under way, or after this time; from then on none begins. A gate that went before would lose the only
+    /// token that can be renewed again.
+    pub async fn settle(&self, within: Duration) {
+        let alone = Arc::clone(&self.under_way).write_owned();
+        match tokio::time::timeout(within, alone).await {
+            Ok(alone) => std::mem::forget(alone),
+            Err(_) => tracing::warn!("stopping although a login is being renewed"),
         }
     }
 
@@ -250,7 +269,10 @@ impl Logins {
     ) -> Result<Live, NoToken> {
         let (logins, holder, url) = (Arc::clone(self), holder.clone(), url.to_owned());
         let stale = Secret::new(stale.expose().to_owned());
-        let task = tokio::spawn(async move { logins.renewed(&holder, &url, &stale).await });
+        let task = tokio::spawn(async move {
+            let _under_way = Arc::clone(&logins.under_way).read_owned().await;
+            logins.renewed(&holder, &url, &stale).await
+        });
         task.await
             .unwrap_or_else(|error| Err(later(error.to_string())))
     }
@@ -290,11 +312,9 @@ impl Logins {
         login: Login,
         desk: &mut Desk,
     ) -> Result<Live, NoToken> {
-        let Ok(server) = Address::parse(&login.server, Plain::OnLoopback) else {
+        let Some(near) = login.near() else {
             return Err(NoToken::Person(LoginState::Required));
         };
-        // Where it came from was judged when the person logged in, and is sealed since.
-        let near = Near::to(&server).and(&login.token_endpoint);
         let clerk = Clerk::start(self.store.clerk.clone(), near);
         let mut nonce = None;
         for _ in 0..2 {
@@ -309,13 +329,13 @@ impl Logins {
                     *desk = Desk::default();
                     return self.keep(holder, sealed, renewed, desk).await;
                 }
-                Outcome::Ended(problem) => return Err(ended(holder, login, &problem, desk)),
+                Outcome::Ended(problem) => return Err(self.ended(holder, login, &problem, desk)),
                 Outcome::ClientRefused(problem) => {
                     // The next login registers another client; trying this one again would only be refused again.
                     if let Some(without) = login.with_client_refused() {
                         self.replace(holder, &sealed, &without).await?;
                     }
-                    return Err(ended(holder, login, &problem, desk));
+                    return Err(self.ended(holder, login, &problem, desk));
                 }
                 Outcome::Later { seconds, problem } => {
                     let problem = login.without_secrets(&problem.to_string());
@@ -368,7 +388,10 @@ impl Logins {
         desk: &mut Desk,
     ) -> Result<Live, NoToken> {
         match self.replace(holder, &before, &renewed).await {
-            Ok(true) => Ok(self.live(&renewed)),
+            Ok(true) => {
+                self.note("account.login_renewed", holder, &renewed.issuer);
+                Ok(self.live(&renewed))
+            }
             // Somebody logged in anew meanwhile, or out: what they did stands.
             Ok(false) => match self.load(holder, &renewed.server).await? {
                 Some((_, login)) => Ok(self.live(&login)),
@@ -429,6 +452,40 @@ impl Logins {
         }
     }
 
+    /// Records what became of a user's login. A server's own is recorded with its connection.
+    fn note(&self, action: &str, holder: &Holder, issuer: &str) {
+        let (Some(ledger), Some(user)) = (&self.ledger, &holder.user) else {
+            return;
+        };
+        let change = Change {
+            action,
+            server: holder.server.as_str(),
+            target: user,
+            tenant: holder.tenant.as_deref().unwrap_or_default(),
+            detail: issuer,
+            ..Change::default()
+        };
+        // What is renewed is renewed; a ledger that does not work refuses the call itself.
+        if let Err(error) = ledger.change(&change) {
+            tracing::error!(%error, action, "this is not on the ledger");
+        }
+    }
+
+    fn ended(
+        &self,
+        holder: &Holder,
+        login: Login,
+        problem: &oauth::Problem,
+        desk: &mut Desk,
+    ) -> NoToken {
+        let problem = login.without_secrets(&problem.to_string());
+        tracing::warn!(server = %holder.server, %problem, "the login has ended");
+        self.note("account.login_ended", holder, &login.issuer);
+        let outcome = expired(&problem);
+        desk.ended = login.refresh.map(|refresh| (refresh, problem));
+        outcome
+    }
+
     fn moment(&self) -> Moment {
         Moment {
             now: (self.store.now)(),
@@ -455,14 +512,6 @@ fn later(problem: String) -> NoToken {
         pause: SHORTEST_PAUSE,
         problem,
     }
-}
-
-fn ended(holder: &Holder, login: Login, problem: &oauth::Problem, desk: &mut Desk) -> NoToken {
-    let problem = login.without_secrets(&problem.to_string());
-    tracing::warn!(server = %holder.server, %problem, "the login has ended");
-    let outcome = expired(&problem);
-    desk.ended = login.refresh.map(|refresh| (refresh, problem));
-    outcome
 }
 
 fn expired(problem: &str) -> NoToken {
@@ -496,7 +545,7 @@ mod tests {
     #[tokio::test]
     async fn a_renewal_that_is_put_off_leaves_the_token_that_lives() {
         let holder = Holder::from(&ServerId::parse("up").unwrap());
-        let (logins, mut desk) = (Logins::new(at(50)), Desk::default());
+        let (logins, mut desk) = (Logins::new(at(50), None), Desk::default());
         let put_off = |expires_at: u64, desk: &mut Desk| {
             let problem = "one nonce after the other".to_owned();
             logins.put_off(&holder, login(expires_at), NONCE_PAUSE, problem, desk)
@@ -521,7 +570,7 @@ mod tests {
                 load: Arc::new(|_| Ok(Some(login(100).seal()))),
                 ..at(now)
             };
-            let token = Arc::new(Logins::new(store))
+            let token = Arc::new(Logins::new(store, None))
                 .of_user(&user, "https://up.example/mcp")
                 .await;
             match token {

@@ -20,6 +20,7 @@ mod incoming;
 mod link;
 mod listen;
 mod listing;
+mod login;
 mod methods;
 mod outgoing;
 mod plan;

@@ -14,7 +14,7 @@ use calls::{
     running::{FromClient, Wires},
 };
 use upstreams::commands::{CommandAsk, NotRan, Ran};
-use vocab::{Fault, FaultKind, Label, Rule, Stop, Violation};
+use vocab::{Fault, FaultKind, Label, Mark, Rule, Stop, Violation};
 use wire::{
     Json,
     builtin::argument::{ARGS, COMMAND, CWD, STDIN},
@@ -45,14 +45,24 @@ pub(super) async fn carry(order: &Order, side: CallerSide<'_>) -> Result<Carried
             Err((Violation::new(Rule::QuotaExceeded, detail).into(), NotRan::Ended))
         }
     };
-    // Other commands, and callers with tools for files, may have written meanwhile what this one then read.
-    ground.raise_after(&mut label).await?;
     let raw = match ran {
         Ok(ran) => Raw::Result(caller.counted(result(&ran, room(order, case))).into()),
         Err((why, NotRan::Asked(_) | NotRan::NotStarted(_))) => return Err(why),
         Err((why, _)) => Raw::Stopped(why),
     };
-    Ok(Carried { raw, label })
+    // Other commands, and callers with tools for files, may have written meanwhile what this one then read.
+    Ok(match ground.raise_after(&mut label).await {
+        Ok(()) => Carried { raw, label },
+        Err(error) => ran_unmarked(label, &error),
+    })
+}
+
+/// A command has run: that it cannot be said what its files carry does not undo it. So it counts as carrying the most there is.
+pub(super) fn ran_unmarked(mut label: Label, error: &std::io::Error) -> Carried {
+    let detail = format!("the command ran, and what its files carry cannot be saved: {error}");
+    label.mark = Mark::unpack(0b111);
+    let raw = Raw::Stopped(Fault::new(FaultKind::Worker, detail).into());
+    Carried { raw, label }
 }
 
 /// How long a result may be.

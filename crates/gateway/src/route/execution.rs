@@ -21,7 +21,7 @@ use upstreams::{
         machine::{GivenUp, MAX_QUEUE, NotQueued},
     },
 };
-use vocab::{Fault, FaultKind, Integrity, Label, Mark, Rule, Stop, Violation};
+use vocab::{Fault, FaultKind, Integrity, Label, Rule, Stop, Violation};
 use wire::dispatch::{Posted, SLACK};
 
 use super::{CallerSide, Carried, Raw, command};
@@ -72,13 +72,7 @@ pub(super) async fn carry(
     // Others may have been sent there meanwhile what this one then read.
     label.mark = match sandbox.raise(label.mark).await {
         Ok(mark) => mark,
-        // The command has run: that it cannot be said what it carries does not undo it.
-        Err(error) => {
-            let detail = format!("the command ran, and its mark cannot be raised: {error}");
-            label.mark = Mark::unpack(0b111);
-            let raw = Raw::Stopped(Fault::new(FaultKind::Worker, detail).into());
-            return Ok(Carried { raw, label });
-        }
+        Err(error) => return Ok(command::ran_unmarked(label, &error)),
     };
     if !execution.saved().is_closed {
         label.mark.integrity = Integrity::Untrusted;

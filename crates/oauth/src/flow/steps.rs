@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::{At, Flow, Grant, Next, ResourceChoice};
 use crate::{
-    Address, Answer, Authorization, Body, Client, Exchange, Issuer, Login, Method, Problem,
+    Address, Answer, Authorization, Body, Client, Exchange, Issuer, Login, Method, Plain, Problem,
     ProtectedResource, Request, Scheme, Scopes, SigningKey, Step,
     authorize::Asked,
     client,
@@ -411,6 +411,8 @@ impl Flow {
             expires_at: tokens.expires_in.map(|life| now.saturating_add(life)),
             is_machine: matches!(self.plan.grant, Grant::ClientCredentials),
             key: self.key.take().filter(|_| tokens.scheme == Scheme::Dpop),
+            written: (self.plan.issuer.as_deref())
+                .and_then(|issuer| Address::parse(issuer, Plain::OnLoopback).ok()),
         })
     }
 }

@@ -154,3 +154,17 @@ proptest! {
         }
     }
 }
+
+/// A host that the server named is looked up anew for each renewal, and must not turn out to be inside by then.
+#[test]
+fn a_renewal_reaches_no_further_than_the_login_did() {
+    let reach = |issuer: Option<&str>| {
+        let mut plan = plan();
+        plan.issuer = issuer.map(str::to_owned);
+        let login = Stage::new().play(plan).unwrap();
+        let login = Login::open(&login.seal(), crate::Plain::OnLoopback).unwrap();
+        login.near().unwrap().reach(&login.token_endpoint)
+    };
+    assert_eq!(reach(None), "public");
+    assert_eq!(reach(Some("https://auth.example/tenant")), "anywhere");
+}

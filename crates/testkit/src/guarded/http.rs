@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
 use std::thread;
 
 use anyhow::Result;
@@ -36,9 +37,20 @@ pub(super) struct Given {
     status: u16,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
+    /// More of the body, for as long as somebody may send some.
+    more: Option<Receiver<String>>,
 }
 
 impl Given {
+    /// An event stream that begins with `first`.
+    pub(super) fn stream(first: String, more: Receiver<String>) -> Self {
+        let mut given = Self::empty(200)
+            .with("content-type", "text/event-stream")
+            .body(first.into_bytes());
+        given.more = Some(more);
+        given
+    }
+
     pub(super) fn json(status: u16, json: &Value) -> Self {
         Self::empty(status)
             .with("content-type", "application/json")
@@ -50,11 +62,16 @@ impl Given {
             status,
             headers: Vec::new(),
             body: Vec::new(),
+            more: None,
         }
     }
 
     pub(super) fn redirect(to: &str) -> Self {
         Self::empty(302).with("location", to)
+    }
+
+    pub(super) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
     }
 
     fn body(mut self, body: Vec<u8>) -> Self {
@@ -116,17 +133,25 @@ fn talk(stream: TcpStream, answer: impl Fn(&Asked) -> Given) {
     let mut reader = BufReader::new(stream);
     while let Some(asked) = read(&mut reader) {
         let given = answer(&asked);
-        let mut head = format!(
-            "HTTP/1.1 {} x\r\ncontent-length: {}\r\n",
-            given.status,
-            given.body.len()
-        );
+        let mut head = format!("HTTP/1.1 {} x\r\n", given.status);
+        match &given.more {
+            Some(_) => head.push_str("connection: close\r\n"),
+            None => head.push_str(&format!("content-length: {}\r\n", given.body.len())),
+        }
         for (name, value) in &given.headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
         head.push_str("\r\n");
         let bytes = [head.into_bytes(), given.body].concat();
         if writer.write_all(&bytes).is_err() {
+            return;
+        }
+        if let Some(more) = given.more {
+            while let Ok(event) = more.recv() {
+                if writer.write_all(event.as_bytes()).is_err() {
+                    return;
+                }
+            }
             return;
         }
     }

@@ -1,6 +1,6 @@
-//! The server half: three tools of the older protocol, for whoever shows a good token.
+//! The server half: three tools of the older protocols, for whoever shows a good token.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, mpsc::channel};
 
 use serde_json::{Value, json};
 
@@ -33,7 +33,24 @@ pub(super) fn answer(books: &Mutex<Books>, asked: &Asked, origin: &str, issuer: 
                 let challenge = "Bearer error=\"insufficient_scope\", scope=\"write\"";
                 return Given::json(403, &json!({})).with("www-authenticate", challenge);
             }
-            serve(&mut books, asked, &message)
+            let given = serve(&mut books, asked, &message);
+            match &books.stream {
+                _ if !books.is_legacy => given,
+                Some(stream) if asked.query.contains_key("line") => {
+                    let _ = stream.send(format!("data: {}\n\n", given.text()));
+                    Given::empty(202)
+                }
+                _ => Given::json(405, &json!({})),
+            }
+        }
+        ("GET", "/mcp") if lock(books).is_legacy => {
+            let mut books = lock(books);
+            if !books.takes(asked.header("authorization")) {
+                return Given::json(401, &json!({}));
+            }
+            let (stream, more) = channel();
+            books.stream = Some(stream);
+            Given::stream("event: endpoint\ndata: /mcp?line=1\n\n".to_owned(), more)
         }
         ("GET" | "DELETE", "/mcp") => Given::json(405, &json!({})),
         _ => Given::json(404, &json!({})),

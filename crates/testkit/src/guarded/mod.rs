@@ -7,6 +7,7 @@ mod http;
 mod mcp;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -40,6 +41,9 @@ pub struct Books {
     pub poses_as: Option<String>,
     /// Whoever has no token may greet the server.
     pub greets: bool,
+    /// The server speaks the transport of 2024-11-05: answers come on a standing stream.
+    pub is_legacy: bool,
+    stream: Option<Sender<String>>,
     /// The rights that the last person gave.
     pub scopes: String,
     /// Where people are sent, if not to the authorization server itself.

@@ -103,7 +103,7 @@ impl Hub {
             workers,
             snapshots: Snapshots::new(settings.snapshots),
             secrets: settings.secrets,
-            logins: Arc::new(Logins::new(settings.logins)),
+            logins: Arc::new(Logins::new(settings.logins, Some(ledger.clone()))),
             name: settings.name,
             version: settings.version,
             host_path: settings.host_path,

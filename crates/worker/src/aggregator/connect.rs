@@ -313,6 +313,7 @@ async fn attempt(aggregator: &Rc<Aggregator>, spec: Spec) -> Result<Rc<Connectio
                 site.target.clone(),
                 headers,
                 max_result,
+                has_login,
             )
             .await?;
             let opening = build(Link::Sse(link), Users::of(site));

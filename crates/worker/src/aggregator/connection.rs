@@ -241,7 +241,7 @@ impl Connection {
         if let Some(failure) = &*self.closed.borrow() {
             return Err(failure.clone());
         }
-        self.link.post(body).await
+        self.link.post(self, body).await
     }
 
     /// The same, without waiting for it. A server that keeps too many of these waiting gets no more.

@@ -175,7 +175,8 @@ async fn attempt(
         }
         Link::Sse(_) => {
             let (link, events) =
-                SseLink::connect(net, site.target.clone(), headers, options.max_result).await?;
+                SseLink::connect(net, site.target.clone(), headers, options.max_result, false)
+                    .await?;
             let opening = build(Link::Sse(link));
             sse_legacy::start(opening.conn()?, events);
             era::initialize(opening.conn()?).await?;

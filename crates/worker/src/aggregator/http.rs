@@ -12,7 +12,7 @@ use std::{
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header, uri::PathAndQuery,
 };
-use tokio::{sync::Notify, task::JoinHandle, time::timeout};
+use tokio::{task::JoinHandle, time::timeout};
 use wire::mcp::Revision;
 
 use super::{
@@ -20,6 +20,7 @@ use super::{
     era,
     incoming::Incoming,
     link::Replies,
+    login::{Login, bearer},
     outgoing::Outgoing,
     post_stream::{Events, PostStream},
 };
@@ -35,9 +36,6 @@ const MAX_SESSION_ID: usize = 1024;
 /// A stream may carry notifications besides its result; this much more than a result in all.
 const STREAM_SLACK: usize = 8 << 20;
 const FAREWELL: Duration = Duration::from_secs(2);
-/// How long a call waits for its login to be renewed.
-const RENEWAL: Duration = Duration::from_secs(20);
-
 pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
@@ -56,16 +54,6 @@ pub(crate) struct HttpLink {
     /// One at a time opens a lost session anew.
     reviving: tokio::sync::Mutex<()>,
     login: Option<Login>,
-}
-
-/// A bearer that the gate can replace while the connection lives.
-#[derive(Debug, Default)]
-struct Login {
-    /// The gate was told that the server does not take it.
-    is_told: Cell<bool>,
-    /// The gate has no other.
-    is_over: Cell<bool>,
-    replaced: Notify,
 }
 
 impl HttpLink {
@@ -131,7 +119,7 @@ impl HttpLink {
         let mut revived = outgoing.opening;
         let mut renewed = false;
         loop {
-            let bearer = self.bearer();
+            let bearer = bearer(&self.headers);
             let session = if outgoing.opening {
                 None
             } else {
@@ -176,53 +164,19 @@ impl HttpLink {
         }
     }
 
-    fn bearer(&self) -> Option<HeaderValue> {
-        self.headers.borrow().get(header::AUTHORIZATION).cloned()
-    }
-
-    /// Tells the gate that the server does not take this bearer, and waits for another.
     async fn is_renewed(&self, conn: &Connection, refused: Option<&HeaderValue>) -> bool {
-        let Some(login) = &self.login else {
-            return false;
-        };
-        let another = async {
-            loop {
-                let replaced = login.replaced.notified();
-                if self.bearer().as_ref() != refused {
-                    return true;
-                }
-                if login.is_over.get() {
-                    return false;
-                }
-                if !login.is_told.replace(true) {
-                    conn.hub
-                        .tell("unauthorized", &conn.server, conn.generation, |_| {});
-                }
-                replaced.await;
-            }
-        };
-        let outcome = timeout(RENEWAL, another).await;
-        if outcome.is_err() {
-            login.is_told.set(false);
+        match &self.login {
+            Some(login) => login.is_renewed(conn, &self.headers, refused).await,
+            None => false,
         }
-        outcome.unwrap_or(false)
     }
 
     /// The gate renewed the login, or has none any more.
-    pub(crate) fn replace_bearer(&self, bearer: Option<&str>) -> Result<(), Failure> {
-        let Some(login) = &self.login else {
-            return Err(Failure::invalid("this connection has no login"));
-        };
-        if let Some(bearer) = bearer {
-            let value = super::connect::authorization(bearer)?;
-            self.headers
-                .borrow_mut()
-                .insert(header::AUTHORIZATION, value);
+    pub(super) fn replace_bearer(&self, bearer: Option<&str>) -> Result<(), Failure> {
+        match &self.login {
+            Some(login) => login.replace(&self.headers, bearer),
+            None => Err(Failure::invalid("this connection has no login")),
         }
-        login.is_over.set(bearer.is_none());
-        login.is_told.set(false);
-        login.replaced.notify_waiters();
-        Ok(())
     }
 
     /// The server forgot our session: opens a new one, unless another call did so meanwhile.

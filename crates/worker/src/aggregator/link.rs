@@ -30,7 +30,7 @@ impl Link {
         match self {
             Self::Http(link) => link.open(conn, outgoing).await,
             Self::Sse(link) => link
-                .post(outgoing.body.clone())
+                .post(conn, outgoing.body.clone())
                 .await
                 .map(|()| Replies::Inbox),
             Self::Stdio(link) => link.send(&outgoing.body).await.map(|()| Replies::Inbox),
@@ -38,11 +38,20 @@ impl Link {
     }
 
     /// Sends a message that has no reply.
-    pub(crate) async fn post(&self, body: Payload) -> Result<(), Failure> {
+    pub(crate) async fn post(&self, conn: &Connection, body: Payload) -> Result<(), Failure> {
         match self {
             Self::Http(link) => link.post(body).await,
-            Self::Sse(link) => link.post(body).await,
+            Self::Sse(link) => link.post(conn, body).await,
             Self::Stdio(link) => link.send(&body).await,
+        }
+    }
+
+    /// The gate renewed the login of this connection, or has none any more.
+    pub(super) fn replace_bearer(&self, bearer: Option<&str>) -> Result<(), Failure> {
+        match self {
+            Self::Http(link) => link.replace_bearer(bearer),
+            Self::Sse(link) => link.replace_bearer(bearer),
+            Self::Stdio(_) => Err(Failure::invalid("this connection has no login")),
         }
     }
 

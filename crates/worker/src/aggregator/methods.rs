@@ -14,7 +14,6 @@ use super::{
     connection::Connection,
     fetch, forward,
     incoming::known,
-    link::Link,
     listen, seed, seed_calls, seed_lists,
 };
 use crate::failure::Failure;
@@ -189,12 +188,12 @@ fn bearer(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, params: Json<'_>) {
     let bearer = params.get("bearer").and_then(Json::as_str);
     let found = text(params, "server").and_then(|server| {
         let conn = aggregator.servers.connected(&server)?;
-        match &conn.link {
-            Link::Http(link) if conn.generation == generation => Ok(Rc::clone(link)),
-            _ => Err(Failure::not_found("no such connection")),
+        match conn.generation == generation {
+            true => Ok(conn),
+            false => Err(Failure::not_found("no such connection")),
         }
     });
-    match found.and_then(|link| link.replace_bearer(bearer.as_deref())) {
+    match found.and_then(|conn| conn.link.replace_bearer(bearer.as_deref())) {
         Ok(()) => aggregator.hub.out.ok(id),
         Err(failure) => aggregator.hub.out.failure(id, &failure),
     }

@@ -5,11 +5,15 @@ use std::{
     rc::{Rc, Weak},
 };
 
-use http::{HeaderMap, HeaderValue, Method, Request, Uri, header, uri::PathAndQuery};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header, uri::PathAndQuery};
 
-use super::{connection::Connection, post_stream::Events};
+use super::{
+    connection::Connection,
+    login::{Login, bearer},
+    post_stream::Events,
+};
 use crate::{
-    failure::Failure,
+    failure::{Failure, Kind},
     net::{Client, Net, Payload, Target},
 };
 
@@ -20,8 +24,9 @@ const MAX_PRELUDE: usize = 16;
 #[derive(Debug)]
 pub(crate) struct SseLink {
     client: Rc<Client>,
-    headers: HeaderMap,
+    headers: RefCell<HeaderMap>,
     endpoint: RefCell<PathAndQuery>,
+    login: Option<Login>,
 }
 
 impl SseLink {
@@ -31,6 +36,7 @@ impl SseLink {
         target: Target,
         headers: HeaderMap,
         max_result: usize,
+        has_login: bool,
     ) -> Result<(Rc<Self>, Events), Failure> {
         let client = Client::new(net, target.clone())?;
         let mut request = Request::new(Payload::default());
@@ -43,6 +49,9 @@ impl SseLink {
         let exchange = client.send(request, usize::MAX).await?;
         let status = exchange.status;
         if !status.is_success() || exchange.content_type() != "text/event-stream" {
+            if has_login && status == StatusCode::UNAUTHORIZED {
+                return Err(wants_login(&target));
+            }
             let text = match status.as_u16() {
                 401 => format!("authentication required by {} (HTTP 401)", target.place()),
                 code => format!("{} offers no event stream (HTTP {code})", target.place()),
@@ -69,8 +78,9 @@ impl SseLink {
             return Ok((
                 Rc::new(Self {
                     client,
-                    headers,
+                    headers: RefCell::new(headers),
                     endpoint: RefCell::new(endpoint.path),
+                    login: has_login.then(Login::default),
                 }),
                 events,
             ));
@@ -80,11 +90,36 @@ impl SseLink {
         ))
     }
 
-    pub(crate) async fn post(&self, body: Payload) -> Result<(), Failure> {
+    /// Sends a message; a bearer that the server does not take is renewed first.
+    pub(crate) async fn post(&self, conn: &Connection, body: Payload) -> Result<(), Failure> {
+        let refused = bearer(&self.headers);
+        let mut status = self.send(body.clone()).await?;
+        if status == StatusCode::UNAUTHORIZED
+            && conn.peer().is_some()
+            && let Some(login) = &self.login
+            && login
+                .is_renewed(conn, &self.headers, refused.as_ref())
+                .await
+        {
+            // The server did not take the message, so it may be sent again as it is.
+            status = self.send(body).await?;
+        }
+        let place = self.client.origin();
+        match status {
+            _ if status.is_success() => Ok(()),
+            StatusCode::UNAUTHORIZED if self.login.is_some() => Err(wants_login(place)),
+            _ => {
+                let text = format!("{} answered with HTTP {}", place.place(), status.as_u16());
+                Err(Failure::upstream(text).status(status.as_u16()))
+            }
+        }
+    }
+
+    async fn send(&self, body: Payload) -> Result<StatusCode, Failure> {
         let mut request = Request::new(body);
         *request.method_mut() = Method::POST;
         *request.uri_mut() = Uri::from(self.endpoint.borrow().clone());
-        *request.headers_mut() = self.headers.clone();
+        *request.headers_mut() = self.headers.borrow().clone();
         request.headers_mut().insert(
             header::CONTENT_TYPE,
             HeaderValue::from_static("application/json"),
@@ -96,20 +131,25 @@ impl SseLink {
         let exchange = self.client.send(request, MAX_ERROR_BODY).await?;
         let status = exchange.status;
         exchange.release();
-        if status.is_success() {
-            return Ok(());
+        Ok(status)
+    }
+
+    /// The gate renewed the login, or has none any more. The standing stream goes on: it was opened by who had the right to.
+    pub(super) fn replace_bearer(&self, bearer: Option<&str>) -> Result<(), Failure> {
+        match &self.login {
+            Some(login) => login.replace(&self.headers, bearer),
+            None => Err(Failure::invalid("this connection has no login")),
         }
-        Err(Failure::upstream(format!(
-            "{} answered with HTTP {}",
-            self.client.origin().place(),
-            status.as_u16()
-        ))
-        .status(status.as_u16()))
     }
 
     pub(crate) fn sweep(&self) {
         self.client.sweep();
     }
+}
+
+fn wants_login(target: &Target) -> Failure {
+    let text = format!("{} wants a login (HTTP 401)", target.place());
+    Failure::new(Kind::Login, text).status(StatusCode::UNAUTHORIZED.as_u16())
 }
 
 /// Reads the stream for as long as it lasts; its end is the end of the connection.

@@ -193,14 +193,11 @@ pub(in crate::verbs) fn end(
     let requests = login.revocations(moment()?);
     // Forgotten first: whether the authorization server answers changes nothing about that.
     logins::forget(&vault, holder).map_err(secret::trouble)?;
-    let (Ok(server), Ok(settings)) = (
-        Address::parse(&login.server, Plain::OnLoopback),
-        worker::clerk(&resolved),
-    ) else {
+    let (Some(near), Ok(settings)) = (login.near(), worker::clerk(&resolved)) else {
         return Ok(Some((requests.len(), 0)));
     };
     let revoked = home::answers::runtime()?.block_on(async {
-        let clerk = Clerk::start(settings, Near::to(&server).and(&login.token_endpoint));
+        let clerk = Clerk::start(settings, near);
         let mut revoked = 0;
         for request in &requests {
             let answer = clerk.exchange(request).await;

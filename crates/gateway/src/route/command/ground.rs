@@ -3,7 +3,7 @@
 //! **Invariant: what a command writes on a volume carries what it could have read there.** The volume has one label, raised to the caller's
 //! before the command starts. Test `a_command_on_a_volume_carries_and_leaves_the_label_of_the_volume`.
 
-use std::{sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use storage::{FileError, Volume};
 use upstreams::commands::{Directory, Workspace};
@@ -68,9 +68,13 @@ impl Ground {
     }
 
     /// The same once the command has ended. A volume that a reload has replaced meanwhile cannot be asked; then it held the most it may.
-    pub(super) async fn raise_after(&self, label: &mut Label) -> Result<(), Stop> {
-        let Self::Volume { held, .. } = self else {
-            return self.raise(label).await;
+    pub(super) async fn raise_after(&self, label: &mut Label) -> io::Result<()> {
+        let held = match self {
+            Self::Own(workspace) => {
+                label.mark = workspace.raise(label.mark).await?;
+                return Ok(());
+            }
+            Self::Volume { held, .. } => held,
         };
         let seen = self.on_volume(|volume| {
             if let Err(error) = volume.is_overfull() {

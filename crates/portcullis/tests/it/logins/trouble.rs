@@ -3,6 +3,7 @@
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::json;
 use testkit::client::Era;
 use testkit::guarded::Guarded;
@@ -289,4 +290,77 @@ async fn a_login_is_no_secret_that_other_verbs_touch() {
         assert_eq!(said.code, Some(2), "{said:?}");
     }
     assert!(!echo(&gate).await.is_error);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_renewed_token_reaches_an_open_connection_of_the_oldest_kind() {
+    let guarded = Guarded::start(3600).unwrap();
+    guarded.with(|books| books.is_legacy = true);
+    let gate = gate_before(&guarded).await;
+    log_in(&gate, &[]).await;
+    assert!(!echo(&gate).await.is_error);
+    for round in 1..=3 {
+        guarded.end_tokens();
+        let called = echo(&gate).await;
+        assert!(!called.is_error, "{called:?}");
+        assert_eq!(guarded.granted("refresh_token"), round);
+        assert_eq!(
+            server(&gate, "guarded").await["login"]["state"],
+            "connected"
+        );
+    }
+    guarded.forget_logins();
+    guarded.end_tokens();
+    let called = echo(&gate).await;
+    assert!(called.is_error, "{called:?}");
+    let now = eventually("a login that has ended", SOON, || async {
+        let now = server(&gate, "guarded").await;
+        match now["login"]["state"].as_str() {
+            Some("expired") => Ok(now),
+            _ => Err(now.to_string()),
+        }
+    })
+    .await;
+    assert_eq!(now["login"]["state"], "expired", "{now}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gate_that_is_stopped_while_it_renews_keeps_its_login() {
+    let guarded = Guarded::start(3600).unwrap();
+    let mut gate = gate_before(&guarded).await;
+    log_in(&gate, &[]).await;
+    let asked = guarded.with(|books| {
+        books.thinks = Duration::from_secs(4);
+        books.asked
+    });
+    guarded.end_tokens();
+    let client = client(&gate, Era::Legacy).await;
+    let call = client.start(
+        "tools/call",
+        json!({ "name": "guarded__echo", "arguments": { "text": "x" } }),
+    );
+    eventually("a renewal under way", SOON, || async {
+        match guarded.with(|books| books.asked) > asked {
+            true => Ok(()),
+            false => Err("nothing was asked".to_owned()),
+        }
+    })
+    .await;
+    drop((call, client));
+    // Said twice, so that the call is cancelled and only the renewal is waited for.
+    testkit::gate::signal(gate.pid(), Signal::INT).unwrap();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    gate.stop().await.unwrap();
+    // What the authorization server gives now has replaced what the gate had.
+    eventually("the answer", SOON, || async {
+        match guarded.granted("refresh_token") {
+            0 => Err("not yet".to_owned()),
+            _ => Ok(()),
+        }
+    })
+    .await;
+    guarded.with(|books| books.thinks = Duration::ZERO);
+    gate.start_again().await.unwrap();
+    assert!(!echo(&gate).await.is_error);
+    assert_eq!(guarded.with(|books| books.reused), 0);
 }

@@ -9,7 +9,7 @@ use testkit::guarded::Guarded;
 
 use super::{assert_no_secret, begin_by, log_in, visit};
 use crate::operator::caller;
-use crate::support::{config, gate, http};
+use crate::support::{config, gate, http, records};
 
 const OWN: &str = "classification: PUBLIC, tools: { echo: { requires_user_auth: true } }";
 
@@ -95,4 +95,14 @@ async fn a_users_login_is_renewed_for_many_calls_once() {
     assert_eq!(echo(&alice).await.violation(), Some("LoginRequired"));
     let ours = alice.call("guarded__reflect", json!({})).await.unwrap();
     assert!(!ours.is_error, "{ours:?}");
+    let all = records(&gate).await;
+    let told = |action: &str| {
+        let found = all.iter().filter(|record| record["action"] == action);
+        found
+            .map(|record| (record["server"].clone(), record["target"].clone()))
+            .collect::<Vec<_>>()
+    };
+    let alices = (json!("guarded"), json!("alice"));
+    assert_eq!(told("account.login_renewed"), [alices.clone()]);
+    assert_eq!(told("account.login_ended"), [alices]);
 }
