@@ -162,6 +162,7 @@ def attend(leader, stdin, most, seconds):
             os.set_blocking(getattr(leader, name).fileno(), False)
             selector.register(getattr(leader, name), event, name)
         while ended is None or selector.get_map():
+            is_empty = True
             for key, _ in selector.select(0.02):
                 try:
                     if key.data == "stdin":
@@ -170,6 +171,7 @@ def attend(leader, stdin, most, seconds):
                     else:
                         data = os.read(key.fd, 1 << 16)
                         tail.push(key.data, data)
+                        is_empty = is_empty and not data
                         is_over = not data
                 except BlockingIOError:
                     continue
@@ -182,8 +184,8 @@ def attend(leader, stdin, most, seconds):
             if ended is None and leader.poll() is not None:
                 ended = now
                 kill_everything(leader)
-            elif ended is not None and now > ended + GRACE:
-                break
+            elif ended is not None and now > ended + GRACE and is_empty:
+                break  # only an empty pipe that something keeps open is given up by the clock
             elif ended is None and warned is None and now > deadline:
                 warned = now
                 with contextlib.suppress(OSError):

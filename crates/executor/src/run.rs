@@ -2,17 +2,16 @@
 
 use std::{
     fs::File,
-    io::{Read as _, Write as _},
-    os::{fd::OwnedFd, unix::process::ExitStatusExt as _},
+    io::Write as _,
+    os::unix::process::ExitStatusExt as _,
     path::{Component, Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
     thread,
     time::{Duration, Instant},
 };
 
 use sandbox::{
     Command, Spawned,
-    output::{Stream, Tail},
+    output::{Reading, Stream},
 };
 use wire::dispatch::{Dispatch, NOT_RUN, OWN_WORDS, Posted, WORKSPACE, name};
 
@@ -22,8 +21,6 @@ use crate::Settings;
 pub(crate) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// How long a command may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
-/// Everything of a command is gone when it has ended, so its pipes close; a process that is stuck in the kernel may keep one open.
-const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Every command has these, besides `PATH` and `HOME` of its executor.
 const GOLDEN: &[(&str, &str)] = &[
@@ -120,16 +117,12 @@ fn attend(spawned: Spawned, dispatch: &Dispatch) -> Result<Posted, String> {
         stderr,
     } = spawned;
     let most = usize::try_from(dispatch.max_output_bytes).unwrap_or(usize::MAX);
-    let tail = Arc::new(Mutex::new(Tail::new(most)));
+    let reading = Reading::begin(stdout, stderr, most).map_err(|error| error.to_string())?;
     let input = dispatch.stdin.clone();
     thread::spawn(move || {
         // A command need not read what it is given.
         let _ = File::from(stdin).write_all(input.as_bytes());
     });
-    let drains = [
-        drain(stdout, Stream::Out, &tail),
-        drain(stderr, Stream::Err, &tail),
-    ];
     let time = Duration::from_secs(dispatch.timeout_secs.max(1));
     let ended = child
         .wait_timeout(time)
@@ -142,11 +135,7 @@ fn attend(spawned: Spawned, dispatch: &Dispatch) -> Result<Posted, String> {
             None
         }
     };
-    let until = Instant::now() + LAST_WORDS;
-    while !drains.iter().all(thread::JoinHandle::is_finished) && Instant::now() < until {
-        thread::sleep(Duration::from_millis(1));
-    }
-    let tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
+    let tail = reading.end();
     let texts = tail.texts();
     let mut posted = Posted {
         exit_code: NOT_RUN,
@@ -180,18 +169,6 @@ fn attend(spawned: Spawned, dispatch: &Dispatch) -> Result<Posted, String> {
         }
     }
     Ok(posted)
-}
-
-fn drain(stream: OwnedFd, which: Stream, tail: &Arc<Mutex<Tail>>) -> thread::JoinHandle<()> {
-    let tail = Arc::clone(tail);
-    thread::spawn(move || {
-        let mut stream = File::from(stream);
-        let mut buffer = vec![0; 64 << 10];
-        while let Ok(read @ 1..) = stream.read(&mut buffer) {
-            let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
-            tail.push(which, buffer.get(..read).unwrap_or_default());
-        }
-    })
 }
 
 /// What a path under `/workspace` is here.

@@ -415,7 +415,11 @@ fn time_and_output_have_an_end(kind: Kind) {
         out.len(),
         err.len()
     );
-    assert!(out.ends_with("äöü2999\n") && err == "end");
+    assert!(
+        out.ends_with("äöü2999\n") && err == "end",
+        "{:?}",
+        heard.body
+    );
     assert_eq!(heard.body["truncated"], true);
     assert!(
         heard.body.get("lossy").is_none(),

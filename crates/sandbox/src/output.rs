@@ -4,7 +4,11 @@
 //! last do they share the room, by a rule that does not depend on time: what one does not need is the other's, and if both want more than
 //! half, each gets half.
 
+mod reading;
+
 use std::collections::VecDeque;
+
+pub use reading::Reading;
 
 /// Which of its two streams a program wrote to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
