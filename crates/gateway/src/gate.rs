@@ -345,6 +345,7 @@ impl Gate {
         }));
         tokio::spawn(workers.supervise());
         tokio::spawn(Arc::clone(&hub).listen());
+        tokio::spawn(Arc::clone(&hub).sign());
         tokio::spawn(chores::keep_ledger(Arc::downgrade(&gate.0)));
         tokio::spawn(chores::close_approvals(Arc::downgrade(&gate.0)));
         tokio::spawn(chores::end_sessions(Arc::downgrade(&gate.0)));

@@ -1,6 +1,9 @@
 //! Logins to servers: where the vault keeps them, one for each server and one for each user's account there.
 
 use std::{
+    fs::File,
+    io::Read as _,
+    path::Path,
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -10,6 +13,7 @@ use gateway::settings::{Holder, LoginStore};
 use oauth::{Login, Plain};
 use secrets::{Secret, SecretError, Vault};
 use vocab::ServerId;
+use zeroize::Zeroizing;
 
 use crate::{Home, accounts, worker};
 
@@ -66,6 +70,7 @@ pub fn store(home: &Home, resolved: &Resolved) -> Result<LoginStore, String> {
             kept.replace(&name, before, login)
                 .map_err(|error| error.to_string())
         }),
+        assertion: Arc::new(|file| read_assertion(Path::new(file))),
         now: Arc::new(now),
         random: Arc::new(|| {
             let mut bytes = [0; 16];
@@ -75,6 +80,24 @@ pub fn store(home: &Home, resolved: &Resolved) -> Result<LoginStore, String> {
         }),
         clerk: worker::clerk(resolved)?,
     })
+}
+
+/// What the place we run in says of us, in a file that it keeps fresh: one line.
+pub fn read_assertion(file: &Path) -> Result<Secret, String> {
+    const LONGEST: u64 = 16 << 10;
+    let unreadable = |error| format!("cannot read the assertion in {}: {error}", file.display());
+    let mut text = Zeroizing::new(String::new());
+    let opened = File::open(file).map_err(unreadable)?;
+    let mut opened = opened.take(LONGEST + 1);
+    opened.read_to_string(&mut text).map_err(unreadable)?;
+    let line = text.trim();
+    if line.is_empty()
+        || line.len() as u64 > LONGEST
+        || !line.bytes().all(|byte| byte.is_ascii_graphic())
+    {
+        return Err(format!("{} holds no assertion", file.display()));
+    }
+    Ok(Secret::new(line.to_owned()))
 }
 
 /// Seconds of the epoch.

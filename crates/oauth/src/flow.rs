@@ -6,6 +6,8 @@
 
 mod steps;
 
+pub(crate) use steps::JWT_BEARER;
+
 use std::collections::VecDeque;
 
 use secrets::Secret;
@@ -51,6 +53,8 @@ pub enum Grant {
     /// An assertion that the place we run in gave (RFC 7523).
     Workload {
         assertion: Secret,
+        /// The file that it is in. The place renews it there, and it is read anew for each token.
+        file: String,
     },
     /// RFC 8693.
     TokenExchange(Subject),

@@ -36,6 +36,8 @@ pub struct Login {
     pub expires_at: Option<u64>,
     /// No person made it: it is asked for again with the client's own credential.
     pub is_machine: bool,
+    /// The file with the assertion that it is asked for again with, where that is not the client's own credential.
+    pub assertion_file: Option<String>,
     /// The key that proofs are signed with.
     pub key: Option<SigningKey>,
     /// The place that the operator typed when the login was made: it may be inside, as only the operator's word can allow.
@@ -162,6 +164,7 @@ impl Login {
             ),
             ("resource", self.resource.as_deref()),
             ("written", self.written.as_ref().map(Address::text)),
+            ("assertion_file", self.assertion_file.as_deref()),
             ("refresh", self.refresh.as_ref().map(Secret::expose)),
             ("key", self.key.as_ref().map(|key| key.kept().expose())),
         ];
@@ -227,6 +230,7 @@ impl Login {
             obtained_at: number("obtained_at")?,
             expires_at: number("expires_at"),
             is_machine: json.get("is_machine")?.as_bool()?,
+            assertion_file: text("assertion_file"),
             key: key("key"),
             written: place("written"),
         })

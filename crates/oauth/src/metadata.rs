@@ -14,8 +14,13 @@ const MAX_ADDRESS: usize = 8 << 10;
 /// Entries of a list in a document that are looked at.
 const MAX_LISTED: usize = 256;
 
-pub(crate) const RESOURCE_MEMBERS: &[&str] =
-    &["resource", "authorization_servers", "scopes_supported"];
+pub(crate) const RESOURCE_MEMBERS: &[&str] = &[
+    "resource",
+    "authorization_servers",
+    "scopes_supported",
+    "dpop_signing_alg_values_supported",
+    "dpop_bound_access_tokens_required",
+];
 pub(crate) const SERVER_MEMBERS: &[&str] = &[
     "issuer",
     "authorization_endpoint",
@@ -37,6 +42,8 @@ pub struct ProtectedResource {
     pub resource: String,
     pub issuers: Vec<String>,
     pub scopes: Option<Scopes>,
+    /// It takes tokens that are bound to a key.
+    pub takes_proofs: bool,
 }
 
 /// Where a server's metadata may be when it did not say so: under its path, then at its root.
@@ -69,6 +76,11 @@ impl ProtectedResource {
             resource,
             issuers: strings(json, "authorization_servers", MAX_ISSUERS),
             scopes: scopes(json),
+            takes_proofs: takes_proofs(json)
+                || json
+                    .get("dpop_bound_access_tokens_required")
+                    .and_then(Json::as_bool)
+                    == Some(true),
         }))
     }
 
@@ -193,7 +205,7 @@ impl Issuer {
             takes_client_documents: is_true("client_id_metadata_document_supported"),
             names_itself: is_true("authorization_response_iss_parameter_supported"),
             offers_s256: lists("code_challenge_methods_supported", "S256"),
-            takes_proofs: lists("dpop_signing_alg_values_supported", "ES256"),
+            takes_proofs: takes_proofs(json),
         }))
     }
 
@@ -228,6 +240,13 @@ impl Issuer {
             .as_ref()
             .is_none_or(|methods| methods.iter().any(|known| known == method))
     }
+}
+
+/// Whether it says that it takes the proofs that we can sign.
+fn takes_proofs(json: Json<'_>) -> bool {
+    strings(json, "dpop_signing_alg_values_supported", MAX_LISTED)
+        .iter()
+        .any(|algorithm| algorithm == "ES256")
 }
 
 /// What of `scopes_supported` can be asked for. A list that cannot be read is none.

@@ -3,8 +3,11 @@
 //! **Invariant: only the authorization server's own word ends a login.** Whatever else goes wrong, the login stays and is tried again.
 //! Test `only_invalid_grant_ends_a_login`.
 
+use secrets::Secret;
+
 use crate::{
     Exchange, Login, Problem, Request, Step,
+    flow::JWT_BEARER,
     token::{Asking, Moment, read, wanted_nonce},
 };
 
@@ -31,20 +34,28 @@ pub fn due(login: &Login, spread: u8) -> Option<u64> {
     Some(login.obtained_at + moved.clamp(life / 2, latest))
 }
 
-/// The request that renews it. `None`: it cannot be renewed, only made anew.
+/// The request that renews it, with the assertion of its file if it has one. `None`: it cannot be renewed, only made anew.
 pub fn request(
     login: &Login,
+    assertion: Option<&Secret>,
     nonce: Option<&str>,
     moment: Moment,
 ) -> Result<Option<Request>, Problem> {
     let scopes = login.scopes.to_string();
-    let mut pairs = match &login.refresh {
-        Some(refresh) => vec![
+    let mut pairs = match (&login.refresh, assertion) {
+        (Some(refresh), _) => vec![
             ("grant_type", "refresh_token"),
             ("refresh_token", refresh.expose()),
         ],
-        None if login.is_machine => vec![("grant_type", "client_credentials")],
-        None => return Ok(None),
+        (None, Some(assertion)) if login.is_machine => vec![
+            ("grant_type", JWT_BEARER),
+            ("assertion", assertion.expose()),
+        ],
+        // Another grant than the one that made it is not tried.
+        (None, None) if login.is_machine && login.assertion_file.is_none() => {
+            vec![("grant_type", "client_credentials")]
+        }
+        (None, _) => return Ok(None),
     };
     if login.refresh.is_none() && !login.scopes.is_empty() {
         pairs.push(("scope", &scopes));

@@ -16,6 +16,7 @@ pub mod link;
 pub mod logins;
 pub mod names;
 pub mod pins;
+mod provers;
 pub mod route;
 pub mod settings;
 pub mod upstream;

@@ -79,6 +79,8 @@ pub enum EventName {
     ElicitationComplete,
     /// A server does not take the token of its login.
     Unauthorized,
+    /// A request needs a proof of the key that its token is bound to.
+    Proof,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -642,6 +644,7 @@ impl EventName {
             "updated" => Self::Updated,
             "elicitation_complete" => Self::ElicitationComplete,
             "unauthorized" => Self::Unauthorized,
+            "proof" => Self::Proof,
             _ => return None,
         })
     }

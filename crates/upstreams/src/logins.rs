@@ -25,7 +25,7 @@ use tokio::{
 };
 use vocab::{Fault, FaultKind, Rule, ServerId, Stop, Violation};
 
-use crate::{clerk::Clerk, settings::WorkerSettings};
+use crate::{clerk::Clerk, provers::Provers, settings::WorkerSettings};
 
 /// Whose login it is: the server's, which serves all callers, or one user's at that server. No two share one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -57,6 +57,8 @@ pub struct LoginStore {
     pub load: Arc<Load>,
     /// Puts the second in the place of the first, and says whether the first was still there. On the disk when it returns.
     pub replace: Arc<Replace>,
+    /// Reads the assertion that a workload's login is asked for with.
+    pub assertion: Arc<dyn Fn(&str) -> Result<Secret, String> + Send + Sync>,
     /// Seconds of the epoch.
     pub now: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// Fills with random bytes.
@@ -72,6 +74,7 @@ impl LoginStore {
         Self {
             load: Arc::new(|_| Ok(None)),
             replace: Arc::new(|_, _, _| Err("there is nowhere to keep a login".to_owned())),
+            assertion: Arc::new(|_| Err("there are no assertions here".to_owned())),
             now: Arc::new(|| 0),
             random: Arc::new(|| [0; 16]),
             clerk: WorkerSettings {
@@ -133,6 +136,8 @@ impl LoginState {
 /// A token that can be sent.
 pub(crate) struct Live {
     pub(crate) access: Secret,
+    /// The number of the key that it is bound to.
+    pub(crate) key: Option<u64>,
     /// When to renew it, if that is known.
     pub(crate) due: Option<Instant>,
     pub(crate) state: LoginState,
@@ -153,6 +158,14 @@ impl fmt::Debug for Live {
     }
 }
 
+/// What a user's call is sent with.
+#[derive(Debug)]
+pub struct Shown {
+    pub token: Secret,
+    /// The number of the key that the token is bound to.
+    pub key: Option<u64>,
+}
+
 /// Why there is none.
 #[derive(Debug)]
 pub(crate) enum NoToken {
@@ -166,6 +179,8 @@ pub(crate) enum NoToken {
 /// without end.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(2);
 
+/// How long until a file is looked for again that is not there.
+const FILE_PAUSE: Duration = Duration::from_secs(10);
 /// How long an authorization server is left alone that takes no nonce of its own.
 const NONCE_PAUSE: Duration = Duration::from_secs(60);
 
@@ -177,7 +192,7 @@ struct Desk {
     closed: Option<(Instant, String)>,
     /// Renewed, and not yet on the disk; and what is there in its place.
     unsaved: Option<(Secret, Box<Login>)>,
-    /// The refresh token that the authorization server no longer knows.
+    /// What the authorization server no longer takes: a refresh token, or what a machine shows.
     ended: Option<(Secret, String)>,
 }
 
@@ -186,6 +201,7 @@ pub struct Logins {
     store: LoginStore,
     ledger: Option<Ledger>,
     desks: Mutex<HashMap<Holder, Arc<Turn<Desk>>>>,
+    provers: Provers,
     /// Each renewal under way holds it with others; a gate that stops takes it alone, and begins no other.
     under_way: Arc<RwLock<()>>,
 }
@@ -197,6 +213,7 @@ impl Logins {
             store,
             ledger,
             desks: Mutex::default(),
+            provers: Provers::default(),
             under_way: Arc::default(),
         }
     }
@@ -221,7 +238,7 @@ impl Logins {
             return Ok(None);
         };
         if login.is_alive((self.store.now)()) {
-            return Ok(Some(self.live(&login)));
+            return Ok(Some(self.live(holder, &login)));
         }
         let stale = login.access;
         self.renew(holder, url, &stale).await.map(Some)
@@ -232,7 +249,7 @@ impl Logins {
         self: &Arc<Self>,
         holder: &Holder,
         url: &str,
-    ) -> Result<Option<Secret>, Stop> {
+    ) -> Result<Option<Shown>, Stop> {
         let live = match self.token(holder, url).await {
             // Ahead of its end, so that no call of the user comes too late.
             Ok(Some(live)) if live.is_due() => {
@@ -245,7 +262,10 @@ impl Logins {
             outcome => outcome,
         };
         match live {
-            Ok(live) => Ok(live.map(|live| live.access)),
+            Ok(live) => Ok(live.map(|live| Shown {
+                token: live.access,
+                key: live.key,
+            })),
             Err(NoToken::Person(_)) => Err(Violation::new(
                 Rule::LoginRequired,
                 format!("the user's login at {} has ended", holder.server),
@@ -286,13 +306,14 @@ impl Logins {
         let kept = self.load(holder, url).await?;
         let (sealed, login) = kept.ok_or(NoToken::Person(LoginState::Required))?;
         if login.access.expose() != stale.expose() && login.is_alive((self.store.now)()) {
-            return Ok(self.live(&login));
+            return Ok(self.live(holder, &login));
         }
-        if let Some((refresh, problem)) = &desk.ended
-            && login
-                .refresh
-                .as_ref()
-                .is_some_and(|now| now.expose() == refresh.expose())
+        let assertion = match self.assertion(&login).await {
+            Ok(assertion) => assertion,
+            Err(problem) => return self.put_off(holder, login, FILE_PAUSE, problem, &mut desk),
+        };
+        if let Some((spent, problem)) = &desk.ended
+            && spends(&login, assertion.as_ref()).expose() == spent.expose()
         {
             return Err(expired(problem));
         }
@@ -300,16 +321,17 @@ impl Logins {
             && Instant::now() < *until
         {
             let pause = until.saturating_duration_since(Instant::now());
-            return self.without(login, pause, problem.clone());
+            return self.without(holder, login, pause, problem.clone());
         }
-        self.ask(holder, sealed, login, &mut desk).await
+        self.ask(holder, sealed, (login, assertion), &mut desk)
+            .await
     }
 
     async fn ask(
         &self,
         holder: &Holder,
         sealed: Secret,
-        login: Login,
+        (login, assertion): (Login, Option<Secret>),
         desk: &mut Desk,
     ) -> Result<Live, NoToken> {
         let Some(near) = login.near() else {
@@ -318,7 +340,8 @@ impl Logins {
         let clerk = Clerk::start(self.store.clerk.clone(), near);
         let mut nonce = None;
         for _ in 0..2 {
-            let request = renewal::request(&login, nonce.as_deref(), self.moment());
+            let request =
+                renewal::request(&login, assertion.as_ref(), nonce.as_deref(), self.moment());
             let Ok(Some(request)) = request else {
                 return Err(expired("it cannot be renewed"));
             };
@@ -329,13 +352,17 @@ impl Logins {
                     *desk = Desk::default();
                     return self.keep(holder, sealed, renewed, desk).await;
                 }
-                Outcome::Ended(problem) => return Err(self.ended(holder, login, &problem, desk)),
+                Outcome::Ended(problem) => {
+                    let spent = Secret::new(spends(&login, assertion.as_ref()).expose().to_owned());
+                    return Err(self.ended(holder, &login, spent, &problem, desk));
+                }
                 Outcome::ClientRefused(problem) => {
                     // The next login registers another client; trying this one again would only be refused again.
                     if let Some(without) = login.with_client_refused() {
                         self.replace(holder, &sealed, &without).await?;
                     }
-                    return Err(self.ended(holder, login, &problem, desk));
+                    let spent = Secret::new(spends(&login, assertion.as_ref()).expose().to_owned());
+                    return Err(self.ended(holder, &login, spent, &problem, desk));
                 }
                 Outcome::Later { seconds, problem } => {
                     let problem = login.without_secrets(&problem.to_string());
@@ -346,6 +373,18 @@ impl Logins {
         }
         let problem = "the authorization server asks for one nonce after the other".to_owned();
         self.put_off(holder, login, NONCE_PAUSE, problem, desk)
+    }
+
+    async fn assertion(&self, login: &Login) -> Result<Option<Secret>, String> {
+        let Some(file) = login.assertion_file.clone() else {
+            return Ok(None);
+        };
+        let read = Arc::clone(&self.store.assertion);
+        tokio::task::spawn_blocking(move || read(&file))
+            .await
+            .map_err(|error| error.to_string())
+            .and_then(|read| read)
+            .map(Some)
     }
 
     /// The authorization server is left alone for a while.
@@ -361,15 +400,22 @@ impl Logins {
         tracing::warn!(server = %holder.server, %problem, seconds, "the login cannot be renewed now");
         desk.failures = desk.failures.saturating_add(1);
         desk.closed = Some((Instant::now() + pause, problem.clone()));
-        self.without(login, pause, problem)
+        self.without(holder, login, pause, problem)
     }
 
     /// What there was is used for as long as it lives.
-    fn without(&self, login: Login, pause: Duration, problem: String) -> Result<Live, NoToken> {
+    fn without(
+        &self,
+        holder: &Holder,
+        login: Login,
+        pause: Duration,
+        problem: String,
+    ) -> Result<Live, NoToken> {
         if !login.is_alive((self.store.now)()) {
             return Err(NoToken::Later { pause, problem });
         }
         Ok(Live {
+            key: self.provers.keep(holder, &login),
             due: Some(Instant::now() + pause.max(SHORTEST_PAUSE)),
             state: LoginState::RenewalFailing {
                 issuer: login.issuer,
@@ -390,11 +436,11 @@ impl Logins {
         match self.replace(holder, &before, &renewed).await {
             Ok(true) => {
                 self.note("account.login_renewed", holder, &renewed.issuer);
-                Ok(self.live(&renewed))
+                Ok(self.live(holder, &renewed))
             }
             // Somebody logged in anew meanwhile, or out: what they did stands.
             Ok(false) => match self.load(holder, &renewed.server).await? {
-                Some((_, login)) => Ok(self.live(&login)),
+                Some((_, login)) => Ok(self.live(holder, &login)),
                 None => Err(NoToken::Person(LoginState::Required)),
             },
             Err(why) => {
@@ -437,12 +483,13 @@ impl Logins {
             .map_err(later)
     }
 
-    fn live(&self, login: &Login) -> Live {
+    fn live(&self, holder: &Holder, login: &Login) -> Live {
         let now = (self.store.now)();
         let [spread, ..] = (self.store.random)();
         let due = renewal::due(login, spread).map(|at| at.saturating_sub(now));
         Live {
             access: Secret::new(login.access.expose().to_owned()),
+            key: self.provers.keep(holder, login),
             due: due
                 .map(|seconds| Instant::now() + Duration::from_secs(seconds).max(SHORTEST_PAUSE)),
             state: LoginState::LoggedIn {
@@ -450,6 +497,18 @@ impl Logins {
                 until: login.expires_at,
             },
         }
+    }
+
+    /// A proof for one request, to be sent with the token of this key.
+    pub(crate) fn prove(
+        &self,
+        key: u64,
+        method: &str,
+        address: &str,
+        nonce: Option<&str>,
+    ) -> Option<Secret> {
+        self.provers
+            .prove(key, method, address, nonce, self.moment())
     }
 
     /// Records what became of a user's login. A server's own is recorded with its connection.
@@ -474,7 +533,8 @@ impl Logins {
     fn ended(
         &self,
         holder: &Holder,
-        login: Login,
+        login: &Login,
+        spent: Secret,
         problem: &oauth::Problem,
         desk: &mut Desk,
     ) -> NoToken {
@@ -482,7 +542,7 @@ impl Logins {
         tracing::warn!(server = %holder.server, %problem, "the login has ended");
         self.note("account.login_ended", holder, &login.issuer);
         let outcome = expired(&problem);
-        desk.ended = login.refresh.map(|refresh| (refresh, problem));
+        desk.ended = Some((spent, problem));
         outcome
     }
 
@@ -497,6 +557,15 @@ impl Logins {
         let mut desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(desks.entry(holder.clone()).or_default())
     }
+}
+
+/// What renewing a login shows: once refused it is not shown again.
+fn spends<'a>(login: &'a Login, assertion: Option<&'a Secret>) -> &'a Secret {
+    login
+        .refresh
+        .as_ref()
+        .or(assertion)
+        .unwrap_or(&login.access)
 }
 
 /// A call cannot go on without a login. The one who can help is not the agent, so it is told only that.
@@ -574,7 +643,7 @@ mod tests {
                 .of_user(&user, "https://up.example/mcp")
                 .await;
             match token {
-                Ok(token) => assert!(is_alive && token.unwrap().expose() == "token-1"),
+                Ok(token) => assert!(is_alive && token.unwrap().token.expose() == "token-1"),
                 Err(stop) => assert!(!is_alive, "{stop:?}"),
             }
         }

@@ -66,6 +66,10 @@ pub mod method {
     pub const EXCHANGE: &str = "exchange";
     /// A server's login has a new token; or, with none, no longer any.
     pub const BEARER: &str = "bearer";
+    /// From now on the worker asks with events for proofs that go with bound tokens.
+    pub const PROOFS: &str = "proofs";
+    /// A proof that was asked for; or, without one, there is none.
+    pub const PROOF: &str = "proof";
     /// Answers `ok` at once: the worker's loop is alive.
     pub const PING: &str = "ping";
 }

@@ -25,6 +25,7 @@ mod methods;
 mod outgoing;
 mod plan;
 mod post_stream;
+mod proofs;
 mod requests;
 mod routing;
 mod seed;

@@ -165,6 +165,26 @@ pub struct LoginOptions {
     /// Log in as the client itself, without a person
     #[arg(long, requires = "client_id")]
     pub client_credentials: bool,
+    /// Log in as the program that runs here: the file with the assertion that the platform keeps fresh
+    #[arg(long, value_name = "FILE", conflicts_with = "client_credentials")]
+    pub workload: Option<PathBuf>,
+    /// Log in with what the company's identity provider says: the file with its ID token of the user
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires_all = ["provider", "provider_client_id", "client_id"],
+        conflicts_with_all = ["client_credentials", "workload"]
+    )]
+    pub id_token: Option<PathBuf>,
+    /// Where the identity provider exchanges tokens: its token endpoint
+    #[arg(long, value_name = "URL", requires = "id_token")]
+    pub provider: Option<String>,
+    /// The client at the identity provider that the ID token is for
+    #[arg(long, value_name = "ID", requires = "id_token")]
+    pub provider_client_id: Option<String>,
+    /// Secret reference of that client's secret
+    #[arg(long, value_name = "REF", requires = "id_token")]
+    pub provider_client_secret: Option<String>,
     /// The authorization server to use, of those the server names
     #[arg(long, value_name = "URL")]
     pub issuer: Option<String>,
@@ -185,6 +205,13 @@ pub struct LoginOptions {
     pub accept_issuer: bool,
 }
 
+impl LoginOptions {
+    /// No person is sent anywhere.
+    pub const fn is_without_person(&self) -> bool {
+        self.client_credentials || self.workload.is_some() || self.id_token.is_some()
+    }
+}
+
 impl Default for LoginOptions {
     fn default() -> Self {
         Self {
@@ -197,6 +224,11 @@ impl Default for LoginOptions {
             client_key: None,
             client_document: None,
             client_credentials: false,
+            workload: None,
+            id_token: None,
+            provider: None,
+            provider_client_id: None,
+            provider_client_secret: None,
             issuer: None,
             resource: None,
             param: Vec::new(),

@@ -164,12 +164,7 @@ async fn connected(
 }
 
 /// What the worker must know of a call besides its parameters.
-fn about(
-    case: Case<'_>,
-    target: &Target,
-    time: Duration,
-    own: Option<&(String, Redacted<String>)>,
-) -> Object {
+fn about(case: Case<'_>, target: &Target, time: Duration, own: Option<&Own>) -> Object {
     let request = case.request;
     let client = request.origin.client();
     let is_modern = request.origin.answers_anew();
@@ -196,12 +191,23 @@ fn about(
         u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
     );
     out.bool("mrtr", is_modern);
-    if let Some((user, token)) = own {
+    if let Some(own) = own {
         out.object("as", |out| {
-            out.str("user", user).str("bearer", token.expose());
+            out.str("user", &own.user).str("bearer", own.token.expose());
+            if let Some(key) = own.key {
+                out.u64("key", key);
+            }
         });
     }
     out
+}
+
+/// A user and what lets them in at the server.
+struct Own {
+    user: String,
+    token: Redacted<String>,
+    /// The number of the key that the token is bound to.
+    key: Option<u64>,
 }
 
 /// The caller's user with the token of their own account, where the tool must be called with it. The worker knows users by this name, so
@@ -213,7 +219,7 @@ async fn own_account(
     target: &Target,
     upstream: &Upstream,
     time: Duration,
-) -> Result<Option<(String, Redacted<String>)>, Stop> {
+) -> Result<Option<Own>, Stop> {
     let request = case.request;
     let needs_own = target.spec.rule(&target.name).requires_user_auth;
     if !request.action.is_of_tool() || !needs_own {
@@ -223,17 +229,17 @@ async fn own_account(
     let user = request.caller.user().ok_or_else(gone)?;
     let tenant = request.caller.tenant();
     let account = case.gate.account(&target.spec.id, tenant, user);
-    let token = match account.ok_or_else(gone)? {
-        Account::Token(token) => token,
+    let (token, key) = match account.ok_or_else(gone)? {
+        Account::Token(token) => (token, None),
         Account::Login => {
-            let token = token_of_login(case.gate, upstream, tenant, user);
-            let token = tokio::time::timeout(time, token).await;
+            let shown = token_of_login(case.gate, upstream, tenant, user);
+            let shown = tokio::time::timeout(time, shown).await;
             let late = |_| Fault::new(FaultKind::Timeout, "timeout: the login is still renewed");
-            token.map_err(late)??.ok_or_else(gone)?
+            shown.map_err(late)??.ok_or_else(gone)?
         }
     };
-    let named = tenant.map_or_else(|| user.to_owned(), |tenant| format!("{tenant}/{user}"));
-    Ok(Some((named, token)))
+    let user = tenant.map_or_else(|| user.to_owned(), |tenant| format!("{tenant}/{user}"));
+    Ok(Some(Own { user, token, key }))
 }
 
 async fn token_of_login(
@@ -241,7 +247,7 @@ async fn token_of_login(
     upstream: &Upstream,
     tenant: Option<&str>,
     user: &str,
-) -> Result<Option<Redacted<String>>, Stop> {
+) -> Result<Option<(Redacted<String>, Option<u64>)>, Stop> {
     let spec = upstream.spec();
     let Some(url) = spec.url() else {
         return Ok(None);
@@ -251,10 +257,10 @@ async fn token_of_login(
         tenant: tenant.map(str::to_owned),
         user: Some(user.to_owned()),
     };
-    let token = gate.hub.logins().of_user(&holder, url).await?;
-    Ok(token.map(|token| {
-        gate.hub.hold_login(&holder, token.expose());
-        Redacted::new(token.expose().to_owned())
+    let shown = gate.hub.logins().of_user(&holder, url).await?;
+    Ok(shown.map(|shown| {
+        gate.hub.hold_login(&holder, shown.token.expose());
+        (Redacted::new(shown.token.expose().to_owned()), shown.key)
     }))
 }
 

@@ -12,7 +12,7 @@ use crate::{
     token::{self, Asking, Moment, Tokens},
 };
 
-const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+pub(crate) const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
 const OFFLINE: &str = "offline_access";
@@ -144,7 +144,7 @@ impl Flow {
         }
         self.scopes = self.wanted_scopes(&issuer, by_person)?;
         self.client = self.known_client(&issuer, by_person, now)?;
-        if self.plan.uses_proofs && issuer.takes_proofs {
+        if self.plan.uses_proofs && issuer.takes_proofs && self.server_takes_proofs() {
             self.key = Some(SigningKey::generate().map_err(|_| Problem::Unsigned)?);
         }
         let registers = issuer.endpoints.registration.is_some() && by_person;
@@ -158,6 +158,16 @@ impl Flow {
             (Some(_), _) => At::Token,
         };
         Ok(())
+    }
+
+    /// Many authorization servers offer bound tokens to whoever asks; the server must take them, too.
+    fn server_takes_proofs(&self) -> bool {
+        let challenge = self.plan.challenge.as_ref();
+        challenge.is_some_and(|challenge| challenge.is_dpop)
+            || self
+                .resource
+                .as_ref()
+                .is_some_and(|found| found.takes_proofs)
     }
 
     /// The operator's scopes, or those of the challenge, or all the server lists; and those the login had.
@@ -342,7 +352,7 @@ impl Flow {
                 ("code_verifier", self.pkce.verifier.expose()),
             ],
             Grant::ClientCredentials => vec![("grant_type", "client_credentials")],
-            Grant::Workload { assertion } => vec![
+            Grant::Workload { assertion, .. } => vec![
                 ("grant_type", JWT_BEARER),
                 ("assertion", assertion.expose()),
             ],
@@ -409,7 +419,14 @@ impl Flow {
             refresh: tokens.refresh,
             obtained_at: now,
             expires_at: tokens.expires_in.map(|life| now.saturating_add(life)),
-            is_machine: matches!(self.plan.grant, Grant::ClientCredentials),
+            is_machine: matches!(
+                self.plan.grant,
+                Grant::ClientCredentials | Grant::Workload { .. }
+            ),
+            assertion_file: match &self.plan.grant {
+                Grant::Workload { file, .. } => Some(file.clone()),
+                _ => None,
+            },
             key: self.key.take().filter(|_| tokens.scheme == Scheme::Dpop),
             written: (self.plan.issuer.as_deref())
                 .and_then(|issuer| Address::parse(issuer, Plain::OnLoopback).ok()),

@@ -186,6 +186,7 @@ fn the_issuer_of_the_last_login_is_kept_while_it_is_listed() {
         resource: SERVER.into(),
         issuers: vec!["https://a".into(), "https://b".into()],
         scopes: None,
+        takes_proofs: false,
     };
     assert_eq!(found.issuer(None, None), Ok("https://a"));
     assert_eq!(found.issuer(None, Some("https://b")), Ok("https://b"));

@@ -310,6 +310,9 @@ fn tokens_are_bound_to_a_key_where_proofs_are_taken() {
     let mut stage = Stage::new();
     assert!(stage.play(bound()).unwrap().key.is_none());
     stage.server()["dpop_signing_alg_values_supported"] = json!(["ES256"]);
+    // Many authorization servers bind tokens for whoever asks; this server would not take them.
+    assert!(stage.play(bound()).unwrap().key.is_none());
+    stage.resource()["dpop_bound_access_tokens_required"] = json!(true);
     stage.token["token_type"] = json!("DPoP");
     stage.nonce = Some("n-1".into());
     let login = stage.play(bound()).unwrap();
@@ -320,7 +323,7 @@ fn tokens_are_bound_to_a_key_where_proofs_are_taken() {
             .iter()
             .filter(|to| to.ends_with("/token"))
             .count(),
-        3
+        4
     );
     let proof = &stage.at("/token").headers["dpop"];
     let (header, said) = (part(proof, 0), claims(proof));
@@ -355,6 +358,7 @@ fn tokens_are_bound_to_a_key_where_proofs_are_taken() {
 fn at_token_with_proofs() -> Flow {
     let mut stage = Stage::new();
     stage.server()["dpop_signing_alg_values_supported"] = json!(["ES256"]);
+    stage.resource()["dpop_signing_alg_values_supported"] = json!(["ES256"]);
     let plan = Plan {
         grant: Grant::ClientCredentials,
         client: Some(configured(Some("s"))),
@@ -444,8 +448,10 @@ fn a_workload_shows_its_assertion_once() {
     let mut stage = Stage::new();
     let grant = Grant::Workload {
         assertion: Secret::new("the.assertion".into()),
+        file: "/run/token".into(),
     };
-    stage.play(Plan { grant, ..plan() }).unwrap();
+    let login = stage.play(Plan { grant, ..plan() }).unwrap();
+    assert_eq!(login.assertion_file.as_deref(), Some("/run/token"));
     let pairs = &stage.at("/token").pairs;
     assert_eq!(
         (&*pairs["grant_type"], &*pairs["assertion"]),
@@ -459,6 +465,7 @@ fn a_workload_shows_its_assertion_once() {
     stage.token = json!({"error": "invalid_grant"});
     let grant = Grant::Workload {
         assertion: Secret::new("the.assertion".into()),
+        file: "/run/token".into(),
     };
     assert!(matches!(
         stage.play(Plan { grant, ..plan() }),
@@ -583,6 +590,7 @@ fn a_companys_identity_provider_vouches_for_the_user() {
 fn a_login_comes_back_as_it_was_sealed() {
     let mut stage = Stage::new();
     stage.server()["dpop_signing_alg_values_supported"] = json!(["ES256"]);
+    stage.resource()["dpop_signing_alg_values_supported"] = json!(["ES256"]);
     stage.token["token_type"] = json!("DPoP");
     stage.registration =
         json!({"client_id": "d", "client_secret": "s", "client_secret_expires_at": 5});
@@ -658,7 +666,7 @@ fn no_type_prints_what_is_secret() {
     let mut printed = format!("{login:?} {returned:?} {visit:?} {flow:?}");
     flow.returned(returned).unwrap();
     let next = flow.next(moment()).unwrap();
-    let request = crate::renewal::request(&login, None, moment());
+    let request = crate::renewal::request(&login, None, None, moment());
     printed.push_str(&format!(
         "{next:?} {flow:?} {request:?} {:?} {:?}",
         answer(200, &json!({"a": "hush-answer"})),

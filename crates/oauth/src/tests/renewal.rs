@@ -1,6 +1,7 @@
 //! Keeping a login alive.
 
 use proptest::prelude::*;
+use secrets::Secret;
 use serde_json::json;
 
 use super::play::{NOW, SERVER, Stage, answer, moment, plan};
@@ -16,7 +17,7 @@ fn login() -> Login {
 #[test]
 fn renewing_asks_where_the_tokens_came_from() {
     let login = login();
-    let request = request(&login, None, moment()).unwrap().unwrap();
+    let request = request(&login, None, None, moment()).unwrap().unwrap();
     assert_eq!(request.to.url(), "https://auth.example/token");
     let Body::Form(form) = &request.body else {
         panic!()
@@ -29,19 +30,33 @@ fn renewing_asks_where_the_tokens_came_from() {
     let mut without = login;
     without.refresh = None;
     assert!(
-        crate::renewal::request(&without, None, moment())
+        crate::renewal::request(&without, None, None, moment())
             .unwrap()
             .is_none()
     );
     // What a client got for itself, it asks for again.
     without.is_machine = true;
-    let again = crate::renewal::request(&without, None, moment())
+    let again = crate::renewal::request(&without, None, None, moment())
         .unwrap()
         .unwrap();
     let Body::Form(form) = &again.body else {
         panic!()
     };
     assert!(form.expose().starts_with("grant_type=client_credentials&"));
+    // What the place we run in vouched for, it vouches for again; nothing else is tried.
+    without.assertion_file = Some("/run/token".into());
+    let none = crate::renewal::request(&without, None, None, moment());
+    assert!(none.unwrap().is_none());
+    let assertion = Secret::new("the.assertion".into());
+    let again = crate::renewal::request(&without, Some(&assertion), None, moment())
+        .unwrap()
+        .unwrap();
+    let Body::Form(form) = &again.body else {
+        panic!()
+    };
+    assert!(form.expose().starts_with(
+        "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=the.assertion&"
+    ));
 }
 
 /// A new refresh token replaces the old one; none leaves it.

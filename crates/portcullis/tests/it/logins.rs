@@ -1,5 +1,7 @@
 //! Logins to servers: made by a person, kept alive by the gate, ended by either side.
 
+mod machines;
+mod proofs;
 mod trouble;
 mod users;
 

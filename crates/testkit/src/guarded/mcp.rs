@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     Books,
+    bound::Proof,
     http::{Asked, Given},
     lock,
 };
@@ -26,8 +27,25 @@ pub(super) fn answer(books: &Mutex<Books>, asked: &Asked, origin: &str, issuer: 
             let is_free = books.greets && is_greeting;
             if !is_free && !books.takes(asked.header("authorization")) {
                 books.refused += 1;
-                let challenge = format!("Bearer resource_metadata=\"{metadata}\", scope=\"use\"");
+                let scheme = if books.binds { "DPoP" } else { "Bearer" };
+                let challenge = format!("{scheme} resource_metadata=\"{metadata}\", scope=\"use\"");
                 return Given::json(401, &json!({})).with("www-authenticate", &challenge);
+            }
+            if books.binds && !is_free {
+                if let Some(wrong) = books.wrong_proof(asked, origin) {
+                    books.unproved.push(wrong);
+                    return Given::json(401, &json!({}));
+                }
+                let shown = Proof::read(asked).and_then(|proof| proof.nonce().map(str::to_owned));
+                if let Some(nonce) = books
+                    .nonce
+                    .clone()
+                    .filter(|nonce| shown.as_ref() != Some(nonce))
+                {
+                    let challenge = "DPoP error=\"use_dpop_nonce\"";
+                    let wanted = Given::json(401, &json!({})).with("www-authenticate", challenge);
+                    return wanted.with("dpop-nonce", &nonce);
+                }
             }
             if at("/params/name") == Some("write") && !books.scopes.contains("write") {
                 let challenge = "Bearer error=\"insufficient_scope\", scope=\"write\"";

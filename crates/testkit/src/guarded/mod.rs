@@ -3,6 +3,7 @@
 //!
 //! It can let tokens end, forget a login, go down or name another issuer, and counts what was asked of it.
 
+mod bound;
 mod http;
 mod mcp;
 
@@ -17,6 +18,8 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::json;
 
 use http::{Asked, Given, Serving};
+
+const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
 /// What both halves know.
 #[derive(Debug, Default)]
@@ -48,10 +51,19 @@ pub struct Books {
     pub scopes: String,
     /// Where people are sent, if not to the authorization server itself.
     pub page: Option<String>,
+    /// Tokens are bound to the key of a proof; and what nonce proofs must hold, at both halves.
+    pub binds: bool,
+    pub nonce: Option<String>,
+    /// The keys by the tokens that are bound to them, the proofs that were seen, and what was wrong with others.
+    pub keys: BTreeMap<String, String>,
+    pub proofs: BTreeSet<String>,
+    pub unproved: Vec<&'static str>,
     /// The path of the issuer.
     pub tenant: String,
     /// A client that was registered by hand: its id and secret. Then nobody can register.
     pub client: Option<(String, String)>,
+    /// What the platform says of its programs, if that lets them in.
+    pub workload: Option<String>,
     /// Token requests by grant, and how many used a refresh token that was spent.
     pub granted: BTreeMap<String, usize>,
     pub reused: usize,
@@ -172,6 +184,7 @@ fn answer(books: &Mutex<Books>, asked: &Asked, origin: &str) -> Given {
                 "revocation_endpoint": format!("{origin}/revoke"), "code_challenge_methods_supported": ["S256"],
                 "authorization_response_iss_parameter_supported": books.names_itself, "scopes_supported": ["use", "offline_access"],
                 "token_endpoint_auth_methods_supported": ["none", "client_secret_basic"],
+                "dpop_signing_alg_values_supported": books.binds.then_some(["ES256"]),
             });
             Given::json(200, &document)
         }
@@ -194,6 +207,7 @@ fn answer(books: &Mutex<Books>, asked: &Asked, origin: &str) -> Given {
         ("POST", "/token") if books.forgot_clients => {
             Given::json(401, &json!({ "error": "invalid_client" }))
         }
+        ("POST", "/token") if books.binds => books.bound_token(asked),
         ("POST", "/token") => books.token(asked),
         ("POST", "/revoke") => {
             books.revoked += 1;
@@ -276,8 +290,30 @@ impl Books {
                 self.give(Some(family))
             }
             "client_credentials" => self.give(None),
+            JWT_BEARER if self.workload.as_deref() == Some(get("assertion")) => self.give(None),
+            JWT_BEARER => refused("invalid_grant"),
             _ => refused("unsupported_grant_type"),
         }
+    }
+
+    /// A token for whoever holds the key of the proof.
+    fn bound_token(&mut self, asked: &Asked) -> Given {
+        let Some(proof) = bound::Proof::read(asked) else {
+            return Given::json(400, &json!({ "error": "invalid_dpop_proof" }));
+        };
+        if let Some(nonce) = &self.nonce
+            && proof.nonce() != Some(nonce)
+        {
+            let wanted = Given::json(400, &json!({ "error": "use_dpop_nonce" }));
+            return wanted.with("dpop-nonce", nonce);
+        }
+        let known: BTreeSet<String> = self.access.keys().cloned().collect();
+        let given = self.token(asked);
+        let new = self.access.keys().find(|access| !known.contains(*access));
+        if let Some(access) = new.cloned() {
+            self.keys.insert(access, proof.key);
+        }
+        given
     }
 
     fn give(&mut self, family: Option<usize>) -> Given {
@@ -294,13 +330,14 @@ impl Books {
             refresh
         });
         let given = json!({
-            "access_token": access, "token_type": "Bearer", "expires_in": self.said_life.unwrap_or(self.life), "scope": self.scopes, "refresh_token": refresh,
+            "access_token": access, "token_type": if self.binds { "DPoP" } else { "Bearer" }, "expires_in": self.said_life.unwrap_or(self.life), "scope": self.scopes, "refresh_token": refresh,
         });
         Given::json(200, &given)
     }
 
     fn takes(&self, bearer: Option<&str>) -> bool {
-        let token = bearer.and_then(|bearer| bearer.strip_prefix("Bearer "));
+        let scheme = if self.binds { "DPoP " } else { "Bearer " };
+        let token = bearer.and_then(|bearer| bearer.strip_prefix(scheme));
         let end = token.and_then(|token| self.access.get(token));
         end.is_some_and(|end| Instant::now() < *end)
     }

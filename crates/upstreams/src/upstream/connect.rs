@@ -252,6 +252,9 @@ async fn request(
             if let Some(login) = login {
                 hub.hold_login(&(&spec.id).into(), login.access.expose());
                 http.str("bearer", login.access.expose());
+                if let Some(key) = login.key {
+                    http.u64("key", key);
+                }
             }
             let http = http.finish();
             out.object("transport", |out| {

@@ -22,7 +22,7 @@ use tokio::{
     task::JoinHandle,
 };
 use vocab::ServerId;
-use wire::{Json, worker::method};
+use wire::{Json, worker::method, write::Object};
 use zeroize::Zeroizing;
 
 use super::{Board, Upstream, lock, start::Jailing};
@@ -46,6 +46,8 @@ const CHANGES: usize = 1024;
 pub(super) const TOLD: [ListKind; 3] = [ListKind::Tools, ListKind::Prompts, ListKind::Resources];
 /// Tokens of one login that are looked for in results: a server may still echo the one before.
 const HELD_TOKENS: usize = 3;
+/// How long a worker is left alone that asked for too many proofs at once.
+const PROOFS_PAUSE: Duration = Duration::from_secs(1);
 /// The longest id of a visit that is passed on.
 const MAX_VISIT: usize = 256;
 
@@ -374,6 +376,43 @@ impl Hub {
         }
     }
 
+    /// Signs the proofs that workers ask for, one worker after the other, until the task is dropped.
+    pub async fn sign(self: Arc<Self>) {
+        loop {
+            let link = self.link().await;
+            let (_, mut words) = link.stream(method::PROOFS, b"{}");
+            while let Some(word) = words.recv().await {
+                if let Word::Event {
+                    name: EventName::Proof,
+                    message,
+                } = word
+                {
+                    link.tell(method::PROOF, &self.proof(reparse(&message)));
+                }
+            }
+            // It may have asked for more at once than is listened to; then those wait in vain, and the next ones do not.
+            tokio::time::timeout(PROOFS_PAUSE, link.severed())
+                .await
+                .ok();
+        }
+    }
+
+    fn proof(&self, asked: Json<'_>) -> Vec<u8> {
+        let text = |name: &str| asked.get(name).and_then(Json::as_str);
+        let number = |name: &str| asked.get(name).and_then(Json::as_u64);
+        let mut out = Object::new();
+        out.u64("asked", number("asked").unwrap_or_default());
+        let (key, method, address) = (number("key"), text("htm"), text("htu"));
+        if let (Some(key), Some(method), Some(address)) = (key, method, address)
+            && let Some(proof) = self
+                .logins
+                .prove(key, &method, &address, text("nonce").as_deref())
+        {
+            out.str("proof", proof.expose());
+        }
+        out.finish()
+    }
+
     fn hear(&self, name: EventName, message: Json<'_>, raw: &Bytes) {
         let Some(id) = message
             .get("server")
@@ -442,7 +481,7 @@ impl Hub {
                     visit: visit.as_ref().into(),
                 }));
             }
-            EventName::Progress | EventName::Ask => {}
+            EventName::Progress | EventName::Ask | EventName::Proof => {}
         }
     }
 }

@@ -135,6 +135,9 @@ async fn renew(
             if live.access.expose() != stale.access.expose() {
                 hub.hold_login(&holder, live.access.expose());
                 params.str("bearer", live.access.expose());
+                if let Some(key) = live.key {
+                    params.u64("key", key);
+                }
             }
             Ok(live)
         }
@@ -184,6 +187,7 @@ mod tests {
     fn live() -> Live {
         Live {
             access: Secret::new("access".to_owned()),
+            key: None,
             due: Some(tokio::time::Instant::now()),
             state: LoginState::LoggedIn {
                 issuer: "https://id.example".to_owned(),

@@ -47,8 +47,8 @@ pub(crate) enum Transport {
         site: Rc<Site>,
         kind: HttpKind,
         headers: HeaderMap,
-        /// Its bearer is a login's: the gate can replace it, or there is none yet.
-        has_login: bool,
+        /// Its bearer is a login's: the gate can replace it, or there is none yet. And the key that the bearer is bound to.
+        login: (bool, Option<u64>),
     },
     Stdio {
         tag: u64,
@@ -108,13 +108,13 @@ impl Spec {
         headers: Option<Json<'_>>,
         bearer: Option<&str>,
     ) -> Result<Self, Failure> {
-        let headers = read_headers(headers, bearer)?;
+        let headers = read_headers(headers, bearer, None)?;
         let site = Site::new(Target::parse(url)?, &headers, &[], DEFAULT_TIMEOUT);
         let transport = Transport::Http {
             site,
             kind: HttpKind::Auto,
             headers,
-            has_login: false,
+            login: (false, None),
         };
         let options = read_options(Json::EMPTY_OBJECT);
         Ok(Self {
@@ -184,7 +184,8 @@ fn read_http(http: Json<'_>, patience: Duration) -> Result<Transport, Failure> {
         }
     };
     let bearer = http.get("bearer").and_then(Json::as_str);
-    let headers = read_headers(http.get("headers"), bearer.as_deref())?;
+    let key = http.get("key").and_then(Json::as_u64);
+    let headers = read_headers(http.get("headers"), bearer.as_deref(), key)?;
     let systems: Vec<String> = http
         .get("system_headers")
         .into_iter()
@@ -202,12 +203,16 @@ fn read_http(http: Json<'_>, patience: Duration) -> Result<Transport, Failure> {
         site,
         kind,
         headers,
-        has_login,
+        login: (has_login, key),
     })
 }
 
 /// The configured headers, without those that are not the configuration's to set.
-fn read_headers(given: Option<Json<'_>>, bearer: Option<&str>) -> Result<HeaderMap, Failure> {
+fn read_headers(
+    given: Option<Json<'_>>,
+    bearer: Option<&str>,
+    key: Option<u64>,
+) -> Result<HeaderMap, Failure> {
     let mut headers = HeaderMap::new();
     for (name, value) in given.into_iter().flat_map(Json::fields).take(MAX_HEADERS) {
         // Only the name is ever shown: the value may be a credential.
@@ -230,14 +235,15 @@ fn read_headers(given: Option<Json<'_>>, bearer: Option<&str>) -> Result<HeaderM
         headers.insert(name, value);
     }
     if let Some(bearer) = bearer.filter(|bearer| !bearer.is_empty()) {
-        headers.insert(header::AUTHORIZATION, authorization(bearer)?);
+        headers.insert(header::AUTHORIZATION, authorization(bearer, key)?);
     }
     Ok(headers)
 }
 
-/// What the header `Authorization` says for this bearer; never shown by anything that shows headers.
-pub(super) fn authorization(bearer: &str) -> Result<HeaderValue, Failure> {
-    let line = Redacted::new(format!("Bearer {bearer}"));
+/// What the header `Authorization` says for this bearer, which may be bound to a key; never shown by anything that shows headers.
+pub(super) fn authorization(bearer: &str, key: Option<u64>) -> Result<HeaderValue, Failure> {
+    let scheme = if key.is_some() { "DPoP" } else { "Bearer" };
+    let line = Redacted::new(format!("{scheme} {bearer}"));
     let mut value = HeaderValue::try_from(line.expose().as_str())
         .map_err(|_| Failure::invalid("the bearer holds characters a header cannot carry"))?;
     value.set_sensitive(true);
@@ -291,16 +297,11 @@ async fn attempt(aggregator: &Rc<Aggregator>, spec: Spec) -> Result<Rc<Connectio
             site,
             kind,
             headers,
-            has_login,
+            login,
         } => {
             if kind != HttpKind::Sse {
-                let link = HttpLink::new(
-                    Rc::clone(&hub.net),
-                    site.target.clone(),
-                    headers.clone(),
-                    max_result,
-                    has_login,
-                )?;
+                let link =
+                    HttpLink::new(hub, site.target.clone(), headers.clone(), max_result, login)?;
                 let opening = build(Link::Http(link), Users::of(Rc::clone(&site)));
                 match over_http(opening.conn()?, HTTP_PATIENCE.min(timeout / 2)).await {
                     Ok(()) => return opening.done(),
@@ -308,14 +309,8 @@ async fn attempt(aggregator: &Rc<Aggregator>, spec: Spec) -> Result<Rc<Connectio
                     Err(failure) => return Err(failure),
                 }
             }
-            let (link, events) = SseLink::connect(
-                Rc::clone(&hub.net),
-                site.target.clone(),
-                headers,
-                max_result,
-                has_login,
-            )
-            .await?;
+            let (link, events) =
+                SseLink::connect(hub, site.target.clone(), headers, max_result, login).await?;
             let opening = build(Link::Sse(link), Users::of(site));
             sse_legacy::start(opening.conn()?, events);
             era::initialize(opening.conn()?).await?;

@@ -54,6 +54,8 @@ pub(crate) struct Credential {
     pub(crate) user: Rc<str>,
     /// Marked as sensitive, so that it shows nowhere.
     authorization: HeaderValue,
+    /// The key that it is bound to.
+    key: Option<u64>,
 }
 
 impl Credential {
@@ -72,9 +74,11 @@ impl Credential {
                 "`as.user` is longer than {MAX_USER} bytes"
             )));
         }
+        let key = json.get("key").and_then(Json::as_u64);
         Ok(Self {
             user: user.into(),
-            authorization: authorization(&bearer)?,
+            authorization: authorization(&bearer, key)?,
+            key,
         })
     }
 }
@@ -140,7 +144,7 @@ async fn attempt(
     site: &Site,
     credential: &Credential,
 ) -> Result<Rc<Connection>, Failure> {
-    let (net, options) = (Rc::clone(&system.hub.net), &system.options);
+    let options = &system.options;
     let build = |link| {
         let (hub, server) = (Rc::clone(&system.hub), Rc::clone(&system.server));
         Opening::new(Connection::new(
@@ -153,15 +157,16 @@ async fn attempt(
         ))
     };
     let headers = site.headers_for(credential);
+    let login = (false, credential.key);
     let opening = match &system.link {
         Link::Stdio(_) => return Err(no_users(&system.server)),
         Link::Http(_) => {
             let opening = build(Link::Http(HttpLink::new(
-                net,
+                &system.hub,
                 site.target.clone(),
                 headers,
                 options.max_result,
-                false,
+                login,
             )?));
             match system.peer().filter(|_| system.is_modern()) {
                 // No session: every request says who makes it.
@@ -174,9 +179,14 @@ async fn attempt(
             opening
         }
         Link::Sse(_) => {
-            let (link, events) =
-                SseLink::connect(net, site.target.clone(), headers, options.max_result, false)
-                    .await?;
+            let (link, events) = SseLink::connect(
+                &system.hub,
+                site.target.clone(),
+                headers,
+                options.max_result,
+                login,
+            )
+            .await?;
             let opening = build(Link::Sse(link));
             sse_legacy::start(opening.conn()?, events);
             era::initialize(opening.conn()?).await?;

@@ -18,15 +18,17 @@ use wire::mcp::Revision;
 use super::{
     connection::Connection,
     era,
+    hub::Hub,
     incoming::Incoming,
     link::Replies,
     login::{Login, bearer},
     outgoing::Outgoing,
     post_stream::{Events, PostStream},
+    proofs::Prover,
 };
 use crate::{
     failure::{Failure, Kind, clip},
-    net::{Client, Exchange, Net, Payload, Target},
+    net::{Client, Exchange, Payload, Target},
 };
 
 const MAX_REDIRECTS: usize = 3;
@@ -54,15 +56,16 @@ pub(crate) struct HttpLink {
     /// One at a time opens a lost session anew.
     reviving: tokio::sync::Mutex<()>,
     login: Option<Login>,
+    prover: Prover,
 }
 
 impl HttpLink {
     pub(crate) fn new(
-        net: Rc<Net>,
+        hub: &Rc<Hub>,
         target: Target,
         mut headers: HeaderMap,
         max_result: usize,
-        has_login: bool,
+        (has_login, key): (bool, Option<u64>),
     ) -> Result<Rc<Self>, Failure> {
         headers.insert(
             header::USER_AGENT,
@@ -73,13 +76,14 @@ impl HttpLink {
         }
         let path = RefCell::new(target.path.clone());
         Ok(Rc::new(Self {
-            client: Client::new(net, target)?,
+            client: Client::new(Rc::clone(&hub.net), target)?,
             path,
             headers: RefCell::new(headers),
             max_result,
             modern: Cell::new(false),
             reviving: tokio::sync::Mutex::new(()),
             login: has_login.then(Login::default),
+            prover: Prover::new(hub, key),
         }))
     }
 
@@ -172,9 +176,12 @@ impl HttpLink {
     }
 
     /// The gate renewed the login, or has none any more.
-    pub(super) fn replace_bearer(&self, bearer: Option<&str>) -> Result<(), Failure> {
+    pub(super) fn replace_bearer(
+        &self,
+        bearer: (Option<&str>, Option<u64>),
+    ) -> Result<(), Failure> {
         match &self.login {
-            Some(login) => login.replace(&self.headers, bearer),
+            Some(login) => login.replace(&self.headers, &self.prover, bearer),
             None => Err(Failure::invalid("this connection has no login")),
         }
     }
@@ -269,8 +276,13 @@ impl HttpLink {
     ) -> Result<Exchange, Failure> {
         let mut path = self.path.borrow().clone();
         for _ in 0..=MAX_REDIRECTS {
-            let request = self.build(method.clone(), path, accept.clone(), extra, body)?;
-            let exchange = self.client.send(request, limit).await?;
+            let build = || self.build(method.clone(), path.clone(), accept.clone(), extra, body);
+            let (mut exchange, is_refused) = self.proved(build()?, limit).await?;
+            if is_refused {
+                // The server did not take the request, so it may be sent again as it is, with the nonce it wants.
+                exchange.release();
+                (exchange, _) = self.proved(build()?, limit).await?;
+            }
             match exchange.status {
                 StatusCode::MOVED_PERMANENTLY
                 | StatusCode::FOUND
@@ -283,6 +295,14 @@ impl HttpLink {
             "{} redirects more than {MAX_REDIRECTS} times",
             self.client.origin().place()
         )))
+    }
+
+    async fn proved(
+        &self,
+        request: Request<Payload>,
+        limit: usize,
+    ) -> Result<(Exchange, bool), Failure> {
+        self.prover.send(&self.client, request, limit).await
     }
 
     /// Where a redirect leads, if it stays on this origin. Credentials never follow one elsewhere.

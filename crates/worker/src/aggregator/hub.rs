@@ -8,6 +8,7 @@ use std::{
 use tokio::task::JoinHandle;
 use wire::write::Object;
 
+use super::proofs::Proofs;
 use crate::{net::Net, output::Out};
 
 #[derive(Debug)]
@@ -18,6 +19,7 @@ pub(crate) struct Hub {
     watchers: RefCell<Vec<u64>>,
     strays: Cell<u64>,
     farewells: RefCell<Vec<JoinHandle<()>>>,
+    pub(crate) proofs: Proofs,
 }
 
 impl Hub {
@@ -29,6 +31,7 @@ impl Hub {
             watchers: RefCell::default(),
             strays: Cell::new(0),
             farewells: RefCell::default(),
+            proofs: Proofs::new(),
         })
     }
 

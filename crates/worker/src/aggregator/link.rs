@@ -47,7 +47,10 @@ impl Link {
     }
 
     /// The gate renewed the login of this connection, or has none any more.
-    pub(super) fn replace_bearer(&self, bearer: Option<&str>) -> Result<(), Failure> {
+    pub(super) fn replace_bearer(
+        &self,
+        bearer: (Option<&str>, Option<u64>),
+    ) -> Result<(), Failure> {
         match self {
             Self::Http(link) => link.replace_bearer(bearer),
             Self::Sse(link) => link.replace_bearer(bearer),

@@ -8,7 +8,7 @@ use std::{
 use http::{HeaderMap, HeaderValue, header};
 use tokio::{sync::Notify, time::timeout};
 
-use super::connection::Connection;
+use super::{connection::Connection, proofs::Prover};
 use crate::failure::Failure;
 
 /// How long a call waits for its login to be renewed.
@@ -58,11 +58,13 @@ impl Login {
     pub(super) fn replace(
         &self,
         headers: &RefCell<HeaderMap>,
-        bearer: Option<&str>,
+        prover: &Prover,
+        (bearer, key): (Option<&str>, Option<u64>),
     ) -> Result<(), Failure> {
         if let Some(bearer) = bearer {
-            let value = super::connect::authorization(bearer)?;
+            let value = super::connect::authorization(bearer, key)?;
             headers.borrow_mut().insert(header::AUTHORIZATION, value);
+            prover.replace(key);
         }
         self.is_over.set(bearer.is_none());
         self.is_told.set(false);

@@ -47,7 +47,7 @@ const fn in_turn(name: &'static str, run: fn(&Rc<Aggregator>, u64, &Bytes, Json<
 }
 
 /// The busiest first.
-const METHODS: [Method; 25] = [
+const METHODS: [Method; 27] = [
     in_turn(method::FORWARD, forward::start),
     now(method::ANSWER, answer),
     now(method::CANCEL, cancel),
@@ -72,6 +72,8 @@ const METHODS: [Method; 25] = [
     now(method::CONFINEMENT, confinement),
     in_turn(method::FETCH, fetch::start),
     now(method::BEARER, bearer),
+    now(method::PROOFS, proofs),
+    now(method::PROOF, proof),
     now(method::PING, ping),
 ];
 
@@ -193,10 +195,24 @@ fn bearer(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, params: Json<'_>) {
             false => Err(Failure::not_found("no such connection")),
         }
     });
-    match found.and_then(|conn| conn.link.replace_bearer(bearer.as_deref())) {
+    let key = params.get("key").and_then(Json::as_u64);
+    match found.and_then(|conn| conn.link.replace_bearer((bearer.as_deref(), key))) {
         Ok(()) => aggregator.hub.out.ok(id),
         Err(failure) => aggregator.hub.out.failure(id, &failure),
     }
+}
+
+/// From now on proofs are asked for with this request.
+fn proofs(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, _: Json<'_>) {
+    aggregator.hub.proofs.listen(id);
+}
+
+/// A proof that was asked for; or, without one, none is given.
+fn proof(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, params: Json<'_>) {
+    let asked = params.get("asked").and_then(Json::as_u64).unwrap_or(0);
+    let proof = params.get("proof").and_then(Json::as_str);
+    aggregator.hub.proofs.give(asked, proof.as_deref());
+    aggregator.hub.out.ok(id);
 }
 
 fn list_offer(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, params: Json<'_>) {

@@ -9,12 +9,14 @@ use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header, uri
 
 use super::{
     connection::Connection,
+    hub::Hub,
     login::{Login, bearer},
     post_stream::Events,
+    proofs::Prover,
 };
 use crate::{
     failure::{Failure, Kind},
-    net::{Client, Net, Payload, Target},
+    net::{Client, Payload, Target},
 };
 
 const MAX_ERROR_BODY: usize = 64 << 10;
@@ -27,26 +29,36 @@ pub(crate) struct SseLink {
     headers: RefCell<HeaderMap>,
     endpoint: RefCell<PathAndQuery>,
     login: Option<Login>,
+    prover: Prover,
 }
 
 impl SseLink {
     /// Opens the stream and waits for the `endpoint` event. An endpoint on another origin is refused: our credentials would go there.
     pub(crate) async fn connect(
-        net: Rc<Net>,
+        hub: &Rc<Hub>,
         target: Target,
         headers: HeaderMap,
         max_result: usize,
-        has_login: bool,
+        (has_login, key): (bool, Option<u64>),
     ) -> Result<(Rc<Self>, Events), Failure> {
-        let client = Client::new(net, target.clone())?;
-        let mut request = Request::new(Payload::default());
-        *request.uri_mut() = Uri::from(target.path.clone());
-        *request.headers_mut() = headers.clone();
-        request.headers_mut().insert(
+        let client = Client::new(Rc::clone(&hub.net), target.clone())?;
+        let prover = Prover::new(hub, key);
+        let mut greeting = headers.clone();
+        greeting.insert(
             header::ACCEPT,
             HeaderValue::from_static("text/event-stream"),
         );
-        let exchange = client.send(request, usize::MAX).await?;
+        let build = || {
+            let mut request = Request::new(Payload::default());
+            *request.uri_mut() = Uri::from(target.path.clone());
+            *request.headers_mut() = greeting.clone();
+            request
+        };
+        let (mut exchange, is_refused) = prover.send(&client, build(), usize::MAX).await?;
+        if is_refused {
+            exchange.release();
+            (exchange, _) = prover.send(&client, build(), usize::MAX).await?;
+        }
         let status = exchange.status;
         if !status.is_success() || exchange.content_type() != "text/event-stream" {
             if has_login && status == StatusCode::UNAUTHORIZED {
@@ -81,6 +93,7 @@ impl SseLink {
                     headers: RefCell::new(headers),
                     endpoint: RefCell::new(endpoint.path),
                     login: has_login.then(Login::default),
+                    prover,
                 }),
                 events,
             ));
@@ -116,6 +129,15 @@ impl SseLink {
     }
 
     async fn send(&self, body: Payload) -> Result<StatusCode, Failure> {
+        let (status, is_refused) = self.send_once(body.clone()).await?;
+        match is_refused {
+            // The server wants another nonce in the proof, and did not take the message.
+            true => Ok(self.send_once(body).await?.0),
+            false => Ok(status),
+        }
+    }
+
+    async fn send_once(&self, body: Payload) -> Result<(StatusCode, bool), Failure> {
         let mut request = Request::new(body);
         *request.method_mut() = Method::POST;
         *request.uri_mut() = Uri::from(self.endpoint.borrow().clone());
@@ -128,16 +150,22 @@ impl SseLink {
             header::ACCEPT,
             HeaderValue::from_static("application/json, text/event-stream"),
         );
-        let exchange = self.client.send(request, MAX_ERROR_BODY).await?;
+        let (exchange, is_refused) = self
+            .prover
+            .send(&self.client, request, MAX_ERROR_BODY)
+            .await?;
         let status = exchange.status;
         exchange.release();
-        Ok(status)
+        Ok((status, is_refused))
     }
 
     /// The gate renewed the login, or has none any more. The standing stream goes on: it was opened by who had the right to.
-    pub(super) fn replace_bearer(&self, bearer: Option<&str>) -> Result<(), Failure> {
+    pub(super) fn replace_bearer(
+        &self,
+        bearer: (Option<&str>, Option<u64>),
+    ) -> Result<(), Failure> {
         match &self.login {
-            Some(login) => login.replace(&self.headers, bearer),
+            Some(login) => login.replace(&self.headers, &self.prover, bearer),
             None => Err(Failure::invalid("this connection has no login")),
         }
     }

@@ -8,7 +8,7 @@ use std::env;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
@@ -30,11 +30,14 @@ const LIFE: Duration = Duration::from_secs(4);
 const PREFIX: &str = "auth/";
 /// How many scenarios each revision requires. The numbers guard against a suite that silently runs less than it did.
 const REQUIRED: [(&str, usize); 2] = [("2025-11-25", 14), ("2026-07-28", 25)];
-/// Scenarios of extensions that the gate has; the suite does not score them. It also plays proofs of possession, workload identities
-/// and a company's identity provider, which the gate does not offer to servers.
-const EXTENSIONS: [&str; 2] = [
+/// Scenarios of extensions, which the suite does not score: all that it has.
+const EXTENSIONS: [&str; 6] = [
     "auth/client-credentials-jwt",
     "auth/client-credentials-basic",
+    "auth/wif-jwt-bearer",
+    "auth/enterprise-managed-authorization",
+    "auth/dpop",
+    "auth/dpop-nonce",
 ];
 /// Those of a revision that has no list of requirements.
 const OLDER_REVISION: &str = "2025-03-26";
@@ -147,6 +150,12 @@ fn log_in(program: &Path, home: &Path, scenario: &str) -> Result<Output> {
     };
     let this = process::this_program()?;
     let mut login = Command::new(program);
+    // A file such as the platform keeps.
+    let kept = |name: &str| -> Result<PathBuf> {
+        let file = home.join(name);
+        fs::write(&file, given(name)?)?;
+        Ok(file)
+    };
     login
         .arg("--home")
         .arg(home)
@@ -171,6 +180,24 @@ fn log_in(program: &Path, home: &Path, scenario: &str) -> Result<Output> {
                 .args(["--client-key", "env:CLIENT_KEY"])
                 .env("CLIENT_KEY", given("private_key_pem")?);
         }
+        "auth/wif-jwt-bearer" => {
+            login
+                .args(["--client-id", given("client_id")?, "--workload"])
+                .arg(kept("valid_jwt")?);
+        }
+        "auth/enterprise-managed-authorization" => {
+            login
+                .args(["--client-id", given("client_id")?])
+                .args(["--client-secret", "env:CLIENT_SECRET"])
+                .env("CLIENT_SECRET", given("client_secret")?)
+                .args(["--provider", given("idp_token_endpoint")?])
+                .args([
+                    "--provider-client-id",
+                    given("idp_client_id")?,
+                    "--id-token",
+                ])
+                .arg(kept("idp_id_token")?);
+        }
         // The person knows that the authorization server was changed.
         "auth/authorization-server-migration" => {
             login.arg("--accept-issuer");
@@ -184,9 +211,6 @@ fn log_in(program: &Path, home: &Path, scenario: &str) -> Result<Output> {
         login.arg("--older-discovery");
     }
     let output = login.output()?;
-    if scenario != "auth/client-credentials-basic" {
-        return Ok(output);
-    }
     // A secret goes only to an authorization server that the person names, who reads here which one the server means.
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let named = said.split_once("say --issuer ");

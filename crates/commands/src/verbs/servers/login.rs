@@ -5,6 +5,7 @@
 
 mod browser;
 mod callback;
+mod grant;
 
 use std::time::{Duration, Instant};
 
@@ -16,8 +17,8 @@ use home::{
     worker,
 };
 use oauth::{
-    Address, Authorization, Challenge, Client, Configured, Drawn, Flow, Grant, Login, Moment, Near,
-    Next, Plain, Plan, Problem, Redirects, ResourceChoice, Scopes, SigningKey, sets_parameter,
+    Address, Authorization, Challenge, Client, Configured, Drawn, Flow, Login, Moment, Near, Next,
+    Plain, Plan, Problem, Redirects, ResourceChoice, Scopes, SigningKey, sets_parameter,
 };
 use secrets::{Secret, SecretRef, Vault, os_entropy};
 use serde_json::json;
@@ -235,7 +236,10 @@ fn find(holder: &Holder, resolved: &Resolved) -> Result<Address, Trouble> {
 
 /// Hosts that the operator typed may be anywhere; those a server names only where the server itself could be.
 fn near(server: &Address, how: &args::LoginOptions) -> Result<Near, Trouble> {
-    let near = Near::to(server);
+    let mut near = Near::to(server);
+    if let Some(provider) = grant::provider(how)? {
+        near = near.and(&provider);
+    }
     let Some(issuer) = &how.issuer else {
         return Ok(near);
     };
@@ -298,10 +302,7 @@ async fn plan(
         )));
     }
     let (registered, given) = clients(how, before, home).await?;
-    let grant = match how.client_credentials {
-        true => Grant::ClientCredentials,
-        false => Grant::AuthorizationCode,
-    };
+    let grant = grant::grant(how, home).await?;
     Ok(Plan {
         server,
         challenge,
@@ -328,7 +329,7 @@ async fn plan(
         authorize_params: how.param.clone(),
         assumes_pkce: how.assume_pkce,
         older_discovery: how.older_discovery,
-        uses_proofs: false,
+        uses_proofs: true,
     })
 }
 
@@ -405,7 +406,7 @@ async fn run(
             && hands_secret_unseen(how)
         {
             return Err(Trouble::usage(format!(
-                "the server says that its tokens come from `{}`. A client secret goes only to an authorization server that you name: if it belongs there, say --issuer {}",
+                "the server says that its tokens come from `{}`. What lets a machine in goes only to an authorization server that you name: if it belongs there, say --issuer {}",
                 tame(issuer),
                 tame(issuer)
             )));
@@ -427,7 +428,8 @@ async fn run(
 
 /// No person sees whom the secret goes to, so the word of the server alone must not decide it.
 const fn hands_secret_unseen(how: &args::LoginOptions) -> bool {
-    how.client_credentials && how.client_secret.is_some() && how.issuer.is_none()
+    let hands_over = how.client_secret.is_some() || how.workload.is_some();
+    how.is_without_person() && hands_over && how.issuer.is_none()
 }
 
 /// Says where to go, on standard error, so that what the verb answers stays apart.

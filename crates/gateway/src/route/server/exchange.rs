@@ -216,6 +216,7 @@ impl<'a> Exchange<'a> {
             | EventName::Changed
             | EventName::Updated
             | EventName::Unauthorized
+            | EventName::Proof
             | EventName::ElicitationComplete => {}
         }
         Ok(())

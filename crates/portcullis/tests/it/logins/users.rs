@@ -11,9 +11,10 @@ use super::{assert_no_secret, begin_by, log_in, visit};
 use crate::operator::caller;
 use crate::support::{config, gate, http, records};
 
-const OWN: &str = "classification: PUBLIC, tools: { echo: { requires_user_auth: true } }";
+pub(super) const OWN: &str =
+    "classification: PUBLIC, tools: { echo: { requires_user_auth: true } }";
 
-async fn connect(gate: &Gate, user: &str) {
+pub(super) async fn connect(gate: &Gate, user: &str) {
     let (home, user) = (gate.home().to_owned(), user.to_owned());
     let done = tokio::task::spawn_blocking(move || {
         let verb = ["connect-account", "guarded", "--user", &user, "--login"];
@@ -25,7 +26,7 @@ async fn connect(gate: &Gate, user: &str) {
     assert_eq!(code, Some(0), "{said}");
 }
 
-async fn echo(session: &Client) -> testkit::client::Called {
+pub(super) async fn echo(session: &Client) -> testkit::client::Called {
     let text = json!({ "text": "hello" });
     session.call("guarded__echo", text).await.unwrap()
 }

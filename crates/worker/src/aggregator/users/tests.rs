@@ -41,11 +41,11 @@ fn system() -> Rc<Connection> {
         max_result: 1 << 20,
     };
     let link = HttpLink::new(
-        Rc::clone(&hub.net),
+        &hub,
         Target::parse("http://127.0.0.1:9/mcp").unwrap(),
         HeaderMap::new(),
         1 << 20,
-        false,
+        (false, None),
     )
     .unwrap();
     let owner = Owner::System(Users::of(site(&HeaderMap::new())));

@@ -42,7 +42,7 @@ pub(super) struct Visit {
 impl Visit {
     /// Takes the port before anybody is sent anywhere: the authorization server knows this one and no other.
     pub(super) fn begin(how: &args::LoginOptions, redirect: String) -> Result<Self, Trouble> {
-        if how.client_credentials {
+        if how.is_without_person() {
             return Ok(Self {
                 listener: None,
                 redirect,
