@@ -23,10 +23,12 @@ impl Proof {
         let decoded = |part: &str| URL_SAFE_NO_PAD.decode(part).ok();
         let read = |part: &str| serde_json::from_slice::<Value>(&decoded(part)?).ok();
         let head = read(head)?;
-        if head["typ"] != "dpop+jwt" || head["alg"] != "ES256" || head["jwk"].get("d").is_some() {
+        let text_at = |place: &str| head.pointer(place).and_then(Value::as_str);
+        let is_right = text_at("/typ") == Some("dpop+jwt") && text_at("/alg") == Some("ES256");
+        if !is_right || head.pointer("/jwk/d").is_some() {
             return None;
         }
-        let half = |name: &str| head["jwk"][name].as_str();
+        let half = |name: &str| text_at(&format!("/jwk/{name}"));
         let (x, y) = (half("x")?, half("y")?);
         let point = [vec![4], decoded(x)?, decoded(y)?].concat();
         let (signed, _) = text.rsplit_once('.')?;
@@ -40,7 +42,7 @@ impl Proof {
     }
 
     pub(super) fn nonce(&self) -> Option<&str> {
-        self.claims["nonce"].as_str()
+        self.claims.get("nonce")?.as_str()
     }
 }
 
@@ -53,7 +55,10 @@ impl Books {
         let token = asked.header("authorization").unwrap_or_default();
         let token = token.strip_prefix("DPoP ").unwrap_or_default();
         let of_token = URL_SAFE_NO_PAD.encode(digest(&SHA256, token.as_bytes()));
-        let said = |name: &str| proof.claims[name].as_str().unwrap_or_default().to_owned();
+        let said = |name: &str| {
+            let claim = proof.claims.get(name).and_then(Value::as_str);
+            claim.unwrap_or_default().to_owned()
+        };
         if self.keys.get(token) != Some(&proof.key) {
             return Some("the token is bound to another key");
         }
