@@ -51,6 +51,9 @@ type Load = dyn Fn(&Holder) -> Result<Option<Secret>, String> + Send + Sync;
 /// Writes it, if it is still the one that was read.
 type Replace = dyn Fn(&Holder, &Secret, &Secret) -> Result<bool, String> + Send + Sync;
 
+/// Reads what the platform says of its programs, from the file that it keeps it in.
+type Assertion = dyn Fn(&str) -> Result<Secret, String> + Send + Sync;
+
 /// Where logins rest, and what renewing them needs of the world.
 #[derive(Clone)]
 pub struct LoginStore {
@@ -58,7 +61,7 @@ pub struct LoginStore {
     /// Puts the second in the place of the first, and says whether the first was still there. On the disk when it returns.
     pub replace: Arc<Replace>,
     /// Reads the assertion that a workload's login is asked for with.
-    pub assertion: Arc<dyn Fn(&str) -> Result<Secret, String> + Send + Sync>,
+    pub assertion: Arc<Assertion>,
     /// Seconds of the epoch.
     pub now: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// Fills with random bytes.
