@@ -397,6 +397,13 @@ pub static TOOL_RULE: &[Key] = &[
         "What its arguments are for, by path, as in `{ to: target, \"rows[].id\": object }`: target, object, amount, value, name or content. \
          What is not said is guessed from the name and the type; unknown means target.",
     ),
+    key(
+        "sealed",
+        Kind::Choice(&["never", "asked", "always"]),
+        "asked",
+        "Whether callers get its texts sealed: as handles that they pass on without reading them. `asked`: when they call it through \
+         `portcullis__sealed`.",
+    ),
 ];
 
 pub static HEALTH: &[Key] = &[

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use gateway::settings::{Access, ArgumentRole, Arrivals, Rate, ToolRule};
+use gateway::settings::{Access, ArgumentRole, Arrivals, Rate, Sealing, ToolRule};
 use policy::Permission;
 use vocab::ToolName;
 
@@ -202,6 +202,12 @@ impl Rule<'_> {
             roles: match fields.node("roles") {
                 Some(_) => self.roles(fields, findings),
                 None => default.roles.clone(),
+            },
+            sealed: match fields.written("sealed") {
+                Some("never") => Sealing::Never,
+                Some("always") => Sealing::Always,
+                Some(_) => Sealing::Asked,
+                None => default.sealed,
             },
         };
         self.refuse_contradictions(fields, &rule, findings);

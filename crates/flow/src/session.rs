@@ -134,6 +134,16 @@ impl Session {
 
     /// Weighs a call, and notes what may have influenced it. Again, for each answer the client gives in the middle of the call.
     pub fn weigh_step(&self, ceiling: Level, step: &Step) -> Result<Weighed, WriteDown> {
+        self.weigh_with(ceiling, step, Mark::default())
+    }
+
+    /// The same for a call that carries more than its caller has seen: sealed texts, whose mark is `carried`.
+    pub fn weigh_with(
+        &self,
+        ceiling: Level,
+        step: &Step,
+        carried: Mark,
+    ) -> Result<Weighed, WriteDown> {
         self.known(|known| {
             let is_from_before = step.arrived() != known.epoch;
             let before = if is_from_before {
@@ -141,6 +151,7 @@ impl Session {
             } else {
                 known.label.mark
             };
+            let before = before.join(carried);
             let weighed = Weighed::decide(before, ceiling);
             let is_first = step.links(|links| {
                 let is_first = links.after.is_none();

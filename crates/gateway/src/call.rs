@@ -16,6 +16,7 @@ mod links;
 mod provenance;
 mod record;
 mod resolve;
+mod seals;
 mod server_error;
 mod shape;
 mod slots;
@@ -56,6 +57,8 @@ pub(crate) use context::Count;
 pub(crate) use dispatch::Order;
 pub(crate) use gather::{Gathered, gather, question};
 pub(crate) use resolve::look_up;
+pub use seals::DEFINITION as SEALED_DEFINITION;
+pub(crate) use seals::{Meant, still_for, texts};
 pub(crate) use slots::Slots;
 #[cfg(test)]
 pub(crate) use slots::{FEW_WAITING, MAX_WAITING, MAX_WAITING_IN_ALL, Waiting};
@@ -76,6 +79,8 @@ pub(crate) struct Case<'a> {
     pub(crate) answer: Option<(&'a str, &'a [u8])>,
     /// Whether a person approved it.
     pub(crate) is_approved: bool,
+    /// What its handles stood for, and whether its result is to be sealed.
+    pub(crate) meant: Option<&'a Meant>,
     /// From when its time runs.
     pub(crate) begun: Instant,
 }
@@ -97,25 +102,40 @@ impl<'a> Case<'a> {
             state: None,
             answer: None,
             is_approved: false,
+            meant: None,
             begun: Instant::now(),
         }
+    }
+
+    /// What is sent with it besides what its caller has seen: the label of sealed texts.
+    pub(crate) fn carried(self) -> Label {
+        self.meant.map(Meant::label).unwrap_or_default()
+    }
+
+    /// Everything that may be in what it sends.
+    pub(crate) fn label(self) -> Label {
+        self.request.caller.session().label().join(&self.carried())
     }
 }
 
 /// Every stage but the last.
 async fn attempt(
     case: Case<'_>,
+    meant: &Result<Option<Meant>, Violation>,
     opened: &mut Opened,
     wires: &mut Wires,
 ) -> Result<Delivered, Stop> {
-    let received = receive(case.request)?;
+    receive(case.request)?;
     verify(case)?;
+    let case = seals::meant_by(case, meant)?;
+    let received = receive(case.request)?;
     let (under, target, slot) = resolve::resolve(case, opened, &received).await?;
     let case = Case {
         now: &under.now,
         request: under.request.as_ref().unwrap_or(case.request),
         ..case
     };
+    seals::may(case, &target)?;
     let state = shape::request_state(case, &received, &target)?;
     let case = Case {
         so_far: slot.so_far(),
@@ -134,7 +154,7 @@ async fn attempt(
             let Gathered { facts, sent, .. } = gathered;
             let (admitted, slots) = admit(case, gathered, target)?;
             let bounded = bound(case, facts, target)?;
-            let weighed = weigh(case, facts)?;
+            let weighed = weigh(case, gathered)?;
             let (shaped, args) = shape::shape(case, received, target, sent, facts)?;
             let evidence = Evidence {
                 admitted,
@@ -187,12 +207,15 @@ async fn attempt(
     let carried = dispatch::dispatch(permit, intent, side).await;
     opened.facts.server_us = u64::try_from(sent.elapsed().as_micros()).ok();
     let Carried { raw, label } = carried?;
+    // Who was sent a sealed text may say it again.
+    let label = label.join(&case.carried());
     let its_turn = turn(case, raw.len(), wires).await;
     let inspected = inspect::inspect(case, &received, &target, raw, budget);
     if let Ok(inspected) = &inspected {
         let asked = (asked.0.as_ref(), asked.1);
         provenance::learn(case, &target, asked, &label, &inspected.outcome);
     }
+    let (inspected, label) = seals::seal(case, &target, inspected, label);
     drop(its_turn);
     absorb(case, &target, label, inspected).await
 }
@@ -210,8 +233,12 @@ pub(crate) async fn call(gate: Arc<Inner>, mut request: CallRequest, mut wires: 
     let session = gate.read_session(&request.caller).await;
     let step = Step::new(&opened.facts.call, request.caller.session());
     let case = Case::new(&gate, &request, &step, &now, SoFar::default());
+    let meant = seals::meant(case);
     let outcome = match session {
-        Ok(()) => attempt(case, &mut opened, &mut wires).await,
+        Ok(()) => {
+            let outcome = attempt(case, &meant, &mut opened, &mut wires).await;
+            outcome.map_err(|stop| seals::quiet(&meant, stop))
+        }
         Err(stop) => Err(stop),
     };
     wires
@@ -298,9 +325,10 @@ fn bound(case: Case<'_>, facts: &Facts<'_>, target: &Target) -> Result<Bounded, 
     policy::bound(facts, target.spec.budget, case.now.terms.ceiling)
 }
 
-fn weigh(case: Case<'_>, facts: &Facts<'_>) -> Result<Weighed, Violation> {
-    policy::weigh(facts, |ceiling| {
-        case.request.caller.session().weigh_step(ceiling, case.step)
+fn weigh(case: Case<'_>, gathered: &Gathered<'_>) -> Result<Weighed, Violation> {
+    let session = case.request.caller.session();
+    policy::weigh(gathered.facts, |ceiling| {
+        session.weigh_with(ceiling, case.step, gathered.looked.carried)
     })
 }
 

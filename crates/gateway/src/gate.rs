@@ -422,6 +422,21 @@ impl Gate {
         caller.conversation(|conversation| conversation.index().has_words())
     }
 
+    /// Whether sealed texts are of use to this caller: a person's words began its conversation, or a tool it may use is always sealed.
+    #[must_use]
+    pub fn seals(&self, caller: &Caller) -> bool {
+        let seals = |spec: &crate::settings::TargetSpec| {
+            let rules = spec.rules.values().chain([&spec.default_rule]);
+            rules
+                .into_iter()
+                .any(|rule| rule.sealed == crate::settings::Sealing::Always)
+        };
+        let catalog = self.catalog();
+        let mut servers = catalog.servers();
+        self.plans(caller)
+            || servers.any(|spec| upstreams::words::is_for(caller, spec) && seals(spec))
+    }
+
     #[must_use]
     pub fn wrapper(&self) -> &Wrapper {
         &self.0.wrapper

@@ -20,6 +20,7 @@ mod words;
 
 pub use admin::Admin;
 pub use audit::{Filter, NoPlace, Place};
+pub use call::SEALED_DEFINITION;
 pub use callers::{
     Caller, Credential, RequestRoom, Role, SignedSession,
     oauth::{PROOF_WINDOW, Presented, Unaccepted},
@@ -34,7 +35,7 @@ pub use calls::{
 pub use events::{Missed, News, Subscription, Told};
 pub use gate::{DispatchRefusal, DoorRefusal, Edit, Executor, Gate, Program, Reading};
 pub use identity::Envelope;
-pub use route::own::plan::DEFINITION as PLAN_DEFINITION;
+pub use route::own::{open::DEFINITION as OPEN_DEFINITION, plan::DEFINITION as PLAN_DEFINITION};
 pub use settings::DoorSettings;
 pub use state::SignedStatus;
 pub use upstreams::{

@@ -14,7 +14,7 @@ pub use provenance::Role as ArgumentRole;
 pub use storage::{Durability, VolumeSpec};
 pub use upstreams::settings::{
     Allow, Arrivals, Health, HealthMethod, Holder, HttpKind, JailSpec, Jails, LoginStore, Profile,
-    Secrets, ServerSpec, Standing, TargetSpec, Text, ToolRule, Transport, WorkerSettings,
+    Sealing, Secrets, ServerSpec, Standing, TargetSpec, Text, ToolRule, Transport, WorkerSettings,
 };
 pub use upstreams::{commands::CommandSettings, executions::ExecutionSettings};
 

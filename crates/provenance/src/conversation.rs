@@ -9,7 +9,8 @@ use crate::{
     digest::Key,
     index::{Index, Read, Saved},
     plan::{Plan, StepOf},
-    sealed::Sealed,
+    rule::{self, Call},
+    sealed::{self, Sealed},
 };
 
 /// What one conversation may take in memory.
@@ -33,7 +34,7 @@ impl Conversation {
             epoch,
             index: Index::new(key, MAX_BYTES),
             plan: None,
-            sealed: Sealed::default(),
+            sealed: Sealed::new(key, epoch),
         }
     }
 
@@ -117,10 +118,22 @@ impl Conversation {
     }
 
     /// See [`Sealed::seal`].
-    pub fn seal(&mut self, value: Json<'_>, label: &vocab::Label) -> Option<Vec<u8>> {
-        let sealed = self.sealed.seal(value, label);
+    pub fn seal(
+        &mut self,
+        result: Json<'_>,
+        source: sealed::Source<'_>,
+        fits: impl FnOnce(Json<'_>) -> bool,
+    ) -> Option<Vec<u8>> {
+        let sealed = self.sealed.seal(result, source, fits);
         self.fit();
         sealed
+    }
+
+    /// Whether a call says whom, what or how much with a value that a stranger may have written. A number or a date of a sealed result is
+    /// shown to a session that stays trusted, and is a stranger's all the same.
+    #[must_use]
+    pub fn is_led_by_sealed(&self, call: Call<'_>) -> bool {
+        self.sealed.has_shown() && rule::is_strangers(&self.index, call)
     }
 
     fn fit(&mut self) {

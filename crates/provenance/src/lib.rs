@@ -30,7 +30,7 @@ pub use index::{Index, Origin, Read, Saved, Trust};
 pub use plan::Plan;
 pub use role::{Decided, Role, RoleOf, Roles};
 pub use rule::{Call, Finding, Ruling, Source, Traced, Vouched, trace, weigh};
-pub use sealed::{Filled, Opened, Sealed};
+pub use sealed::{Declared, Filled, Listed, NoText, Opened, Sealed, Source as SealSource};
 
 #[cfg(test)]
 mod tests;

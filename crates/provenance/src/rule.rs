@@ -204,6 +204,41 @@ pub fn trace(index: &Index, call: Call<'_>) -> Option<Vec<Traced>> {
     (!look.is_cut).then_some(look.traced)
 }
 
+/// Whether a number that says whom, what or how much was taken from what a stranger may have written. Of what is sealed nothing else was
+/// shown that could say so. What there are too many of is taken for such. Where nobody said anything nothing is known of reads.
+pub(crate) fn is_strangers(index: &Index, call: Call<'_>) -> bool {
+    let mut leaves = Vec::new();
+    if !collect(call.sent, &mut leaves) {
+        return true;
+    }
+    leaves.into_iter().any(|(path, value)| {
+        let role = role_at(call.roles, &path);
+        let text = text_of(value).filter(|_| {
+            matches!(
+                role,
+                Role::Target | Role::Object | Role::Amount | Role::Name
+            )
+        });
+        let forms = match text.as_deref().map(form::read) {
+            Some(Reading::Values(forms)) => forms,
+            Some(Reading::Odd | Reading::Empty) | None => return false,
+        };
+        let numbers = forms.iter().filter(|form| form.class == Class::Number);
+        numbers.into_iter().any(|form| {
+            let used = Use {
+                server: call.server,
+                argument: &path,
+            };
+            match index.origin(form, used) {
+                Origin::Field(read) | Origin::Text(read) => read.trust == Trust::Untrusted,
+                Origin::InTheNamedRecord(_) => true,
+                Origin::Forgotten => index.has_words(),
+                Origin::Said | Origin::OfTheNamedRecord(_) | Origin::Made => false,
+            }
+        })
+    })
+}
+
 /// A walk over everything that would be sent.
 pub(crate) struct Look<'a> {
     index: &'a Index,

@@ -156,6 +156,18 @@ pub struct ToolRule {
     pub requires_user_auth: bool,
     /// What its arguments are for, by path. What is not here is guessed.
     pub roles: BTreeMap<String, provenance::Role>,
+    /// Whether callers get its texts sealed.
+    pub sealed: Sealing,
+}
+
+/// Whether callers get the texts of a result sealed, so that they can pass them on without reading them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sealing {
+    Never,
+    /// Where a caller asks for it.
+    #[default]
+    Asked,
+    Always,
 }
 
 /// What becomes of a definition that was not there, or not like this, when the server was classified.

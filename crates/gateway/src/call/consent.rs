@@ -178,6 +178,9 @@ async fn open(case: Case<'_>, target: &Target, asked: &Asked<Load>) -> Result<Ap
             origins.join(", ")
         ));
     }
+    if let Some(meant) = case.meant {
+        why.extend_from_slice(meant.words());
+    }
     // The person sees all of it as the ledger keeps it: without secrets. What they approve is bound to the whole text all the same.
     let why = without_secrets(case, why);
     let new = NewApproval {
@@ -265,6 +268,8 @@ async fn wait(case: Case<'_>, approval: &Approval, wires: &mut Wires) -> Result<
     if case.now.rules.approvals.in_client
         && approval.state == ApprovalState::Pending
         && can_elicit(case.request)
+        // A client is shown no sealed text, whoever sits in front of it.
+        && case.meant.is_none_or(|meant| meant.words().is_empty())
     {
         wires
             .say(Event::Ask {

@@ -151,7 +151,7 @@ fn read(raw: Raw) -> Result<Text, Violation> {
 }
 
 /// The record names the digest, and here nobody waits for it.
-fn digested(text: Text) -> Text {
+pub(super) fn digested(text: Text) -> Text {
     match text.digest() {
         Some(_) => text,
         None => {

@@ -20,9 +20,12 @@ pub(crate) struct Looked {
     /// The step of the plan that it is.
     pub(super) step: Option<StepOf>,
     pub(crate) origins: Option<policy::Provenance>,
+    /// What it carries besides what its session has seen: sealed texts, or a stranger's number that a sealed result showed.
+    pub(crate) carried: Mark,
 }
 
-/// Only where it matters: a call that does something, of a session that has read untrusted data, where a person would be asked.
+/// Only where it matters: a call that does something, of a session that has read untrusted data or with such data in it, where a person
+/// would be asked.
 pub(super) fn look(
     case: Case<'_>,
     target: &Target,
@@ -30,13 +33,15 @@ pub(super) fn look(
     influence: Influence,
 ) -> Looked {
     let caller = &case.request.caller;
-    let is_led = caller.session().mark().integrity == Integrity::Untrusted;
-    let matters = is_led
-        && influence == Influence::Ask
-        && target.effect == Effect::Consequential
-        && case.request.action == Action::CallTool;
-    if !matters {
-        return Looked::default();
+    let mut carried = case.carried().mark;
+    let mut is_led = caller.session().mark().join(carried).integrity == Integrity::Untrusted;
+    let acts = target.effect == Effect::Consequential && case.request.action == Action::CallTool;
+    let may_be_led = || caller.conversation(|it| it.sealed().has_shown());
+    if !acts || influence == Influence::Off || !(is_led || may_be_led()) {
+        return Looked {
+            carried,
+            ..Looked::default()
+        };
     }
     let said = &target.spec.rule(&target.name).roles;
     let definition = target.definition.as_deref();
@@ -50,11 +55,30 @@ pub(super) fn look(
         }
     };
     let sent = sent.unwrap_or(Json::EMPTY_OBJECT);
+    if !is_led {
+        let call = Call {
+            server: target.spec.id.as_str(),
+            tool: &target.name,
+            roles,
+            sent,
+        };
+        is_led = caller.conversation(|conversation| conversation.is_led_by_sealed(call));
+        if is_led {
+            carried.integrity = Integrity::Untrusted;
+        }
+    }
+    if !is_led || influence != Influence::Ask {
+        return Looked {
+            carried,
+            ..Looked::default()
+        };
+    }
     caller.conversation(|conversation| {
         // Words of another epoch stand for nothing in this one, nor for a call that arrived before they were said.
         if conversation.epoch() != case.step.arrived() {
             return Looked {
                 ruling: Some(Ruling::NothingSaid),
+                carried,
                 ..Looked::default()
             };
         }
@@ -66,6 +90,7 @@ pub(super) fn look(
             return Looked {
                 // What is no plan, or one without words, is refused when it is carried out, whoever approved it.
                 ruling: Some(ruling.unwrap_or(Ruling::NothingSaid)),
+                carried,
                 ..Looked::default()
             };
         }
@@ -99,6 +124,7 @@ pub(super) fn look(
             ruling: Some(ruling),
             step,
             origins,
+            carried,
         }
     })
 }

@@ -8,7 +8,6 @@
 
 mod ground;
 
-use callers::ForGate;
 use calls::{
     finish::{Phase, reached},
     running::{FromClient, Wires},
@@ -32,7 +31,7 @@ pub(super) async fn carry(order: &Order, side: CallerSide<'_>) -> Result<Carried
     let mut ask = read(order, case)?;
     ask.check().map_err(|why| stop(&why, ask.output_bytes))?;
     let ground = Ground::of(case)?;
-    let mut label: Label = caller.session().label();
+    let mut label: Label = case.label();
     ground.raise(&mut label).await?;
     ask.time = left(case, ask.time)?;
     let output_bytes = ask.output_bytes;

@@ -8,7 +8,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use callers::ForGate;
 use calls::{
     finish::{Phase, reached},
     running::FromClient,
@@ -58,7 +57,7 @@ pub(super) async fn carry(
     // execution, and its files are there for the next one.
     let place = format!("executions of {}", execution.saved().caller);
     let sandbox = case.gate.commands.workspace(&place).map_err(broken)?;
-    let mut label: Label = caller.session().label();
+    let mut label: Label = case.label();
     label.mark = sandbox.raise(label.mark).await.map_err(broken)?;
     let waiting = execution.queue(work).map_err(|why| match why {
         NotQueued::Ended => over(execution),

@@ -5,6 +5,7 @@
 
 use callers::ForGate;
 use upstreams::words::is_for;
+pub(crate) mod open;
 pub(crate) mod plan;
 
 use vocab::{Fault, FaultKind, Label, Mark, Stop};
@@ -19,11 +20,12 @@ use crate::call::{Case, Order};
 pub(super) fn carry(order: &Order, case: Case<'_>) -> Result<Carried, Stop> {
     let name = order.target().name.as_str();
     let tool = builtin::find(name);
-    let (Some(tool), content) = (
+    let (Some(tool), (content, read)) = (
         tool,
         match tool.map(|tool| tool.name) {
-            Some("portcullis.status") => status(case),
-            Some(plan::TOOL) => plan::set(order, case)?,
+            Some("portcullis.status") => (status(case), Label::default()),
+            Some(plan::TOOL) => (plan::set(order, case)?, Label::default()),
+            Some(open::TOOL) => open::open(order, case)?,
             _ => {
                 let detail = format!("the gate has no tool `{name}` of its own");
                 return Err(Fault::new(FaultKind::Gate, detail).into());
@@ -33,11 +35,12 @@ pub(super) fn carry(order: &Order, case: Case<'_>) -> Result<Carried, Stop> {
         return Err(Fault::new(FaultKind::Gate, "no such tool").into());
     };
     let result = case.request.caller.counted(result(&content));
-    // No server had a part in it, so it has no origin.
+    // No server had a part in it, so it has no origin; but for texts that were sealed, which are their server's.
     let label = Label {
         mark: Mark::trusted(tool.level),
         ..Label::default()
-    };
+    }
+    .join(&read);
     Ok(Carried {
         raw: Raw::Result(result.into()),
         label,

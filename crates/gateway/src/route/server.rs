@@ -48,7 +48,7 @@ pub(super) async fn carry(order: Order, side: CallerSide<'_>) -> Result<Carried,
     let case = side.case;
     let Case { gate, request, .. } = case;
     let (target, budget) = (Arc::clone(order.target()), order.budget());
-    let label = words::label_of(&target.spec, target.is_open_world);
+    let label = words::label_of(&target.spec, target.is_open_world).join(&case.carried());
     if target.is_absent {
         return Err(unlisted());
     }

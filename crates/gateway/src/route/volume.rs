@@ -45,7 +45,7 @@ pub(super) async fn carry(order: Order, case: Case<'_>) -> Result<Carried, Stop>
     let place = place.map_err(|_| Fault::new(FaultKind::Timeout, "volumes were busy"))?;
     let caller = case.request.caller.clone();
     // A file says where its content came from; that a volume had a part in it says nothing.
-    let mut origins = caller.session().label().origins;
+    let mut origins = case.label().origins;
     origins.remove(&ServerId::built_in());
     let label = Label {
         mark: order.label(),

@@ -109,8 +109,25 @@ impl Yard {
         self.bank.calls_of("pay").len()
     }
 
+    /// Whether anything that was sent to the bank, or to the web, holds this.
+    pub(crate) fn bank_heard(&self, text: &str) -> bool {
+        self.bank.ever_heard(text)
+    }
+
+    pub(crate) fn news_heard(&self, text: &str) -> bool {
+        self.web.ever_heard(text)
+    }
+
+    /// Gives the web these rules for its tools.
+    pub(crate) async fn rules_of_news(&self, rules: &str) {
+        let usual = yaml(&self.web, &self.bank, "observe", self.more);
+        let changed = usual.replacen("\"*\": { effect: read }", rules, 1);
+        assert_ne!(usual, changed);
+        reconfigure(&self.gate, &changed).await;
+    }
+
     /// Crashes the gate and starts it again.
-    async fn crash(&mut self) {
+    pub(crate) async fn crash(&mut self) {
         self.gate.kill().unwrap();
         self.gate.start_again().await.unwrap();
         self.connected().await;

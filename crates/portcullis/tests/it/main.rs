@@ -106,6 +106,8 @@ mod rugpull; // Definitions that change after somebody approved them.
 #[cfg(test)]
 mod seal; // Signed calls through the shipped programs.
 #[cfg(test)]
+mod seals; // Sealed texts are passed on unread, with their labels; opened, they taint.
+#[cfg(test)]
 mod sent; // What is sent is what was judged.
 #[cfg(test)]
 mod servers; // Other people's servers, listed and called.

@@ -92,6 +92,8 @@ struct Key {
     bounds: Option<String>,
     /// Whether a person's words began the conversation, so that a plan is of use.
     plans: bool,
+    /// Whether it may meet sealed texts.
+    seals: bool,
     /// How many tools for files there are: none, those that read, or all.
     own: usize,
 }
@@ -102,11 +104,12 @@ impl Key {
         let mount = self.mount.as_ref().map_or("", |id| id.as_str());
         let bounds = self.bounds.as_deref().unwrap_or_default();
         format!(
-            "{} {mount} {:?} {:?} {bounds} {} {}",
+            "{} {mount} {:?} {:?} {bounds} {} {} {}",
             self.kind.field(),
             self.view,
             self.sight,
             self.plans,
+            self.seals,
             self.own
         )
     }
@@ -157,6 +160,7 @@ impl Lists {
             (Kind::Tools, None) => gate.volume_tools(caller, caller.context()),
             _ => Vec::new(),
         };
+        let is_own = kind == Kind::Tools && mount.is_none() && bounds.is_none();
         let key = Key {
             own: own.len(),
             kind,
@@ -164,7 +168,8 @@ impl Lists {
             view: caller.view(),
             era,
             sight: sight.key().clone(),
-            plans: kind == Kind::Tools && mount.is_none() && bounds.is_none() && gate.plans(caller),
+            plans: is_own && gate.plans(caller),
+            seals: is_own && gate.seals(caller),
             bounds,
         };
         let pages = match key.bounds {
@@ -276,12 +281,18 @@ impl Pages {
             Vec::new()
         };
         let plan = key.plans.then_some(gateway::PLAN_DEFINITION.as_bytes());
+        let sealed = [gateway::SEALED_DEFINITION, gateway::OPEN_DEFINITION];
+        let sealed = sealed
+            .iter()
+            .filter(|_| key.seals)
+            .map(|text| text.as_bytes());
         let lines: Vec<&[u8]> = items
             .iter()
             .map(|item| &item.raw)
             .chain(own)
             .map(|raw| &**raw)
             .chain(plan)
+            .chain(sealed)
             .collect();
         Self {
             pages: pages(key, &lines, &unlisted, |place| {

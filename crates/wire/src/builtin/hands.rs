@@ -335,6 +335,18 @@ pub(super) const TOOLS: &[Tool] = &[
     },
     Tool {
         input: &[needs(
+            "handles",
+            Kind::Texts,
+            "Handles of sealed texts, as in `sealed:3-0a1b2c`",
+        )],
+        output: &[needs("texts", Kind::Texts, "The texts")],
+        level: Level::Public,
+        ceiling: Level::Restricted,
+        says: "Shows sealed texts; what they carry joins the label of the session",
+        ..Tool::reads("portcullis.open", Family::Own, Executor::Gate)
+    },
+    Tool {
+        input: &[needs(
             "steps",
             Kind::Objects,
             "What the conversation is going to do: tools, and where their arguments will come from",

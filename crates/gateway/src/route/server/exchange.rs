@@ -282,12 +282,11 @@ impl<'a> Exchange<'a> {
 
     fn may_tell(&self) -> Result<(), Mark> {
         let ceiling = self.target.spec.ceiling();
-        let weighed = self
-            .case
-            .request
-            .caller
-            .session()
-            .weigh_step(ceiling, self.case.step);
+        let weighed = self.case.request.caller.session().weigh_with(
+            ceiling,
+            self.case.step,
+            self.case.carried().mark,
+        );
         weighed.map(drop).map_err(|refused| refused.session)
     }
 

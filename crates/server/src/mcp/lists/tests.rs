@@ -15,6 +15,7 @@ fn key(kind: Kind, era: Era) -> Key {
         sight: SightKey::default(),
         bounds: None,
         plans: false,
+        seals: false,
         own: 0,
     }
 }
