@@ -70,6 +70,9 @@ pub struct Approval {
     pub open_world: Option<bool>,
     /// Whether a call waits for the answer at this moment.
     pub awaited: bool,
+    /// What a yes that lasts would cover, where one can.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub may_last: Option<String>,
     pub asked_ms: u64,
     pub expires_ms: u64,
     pub answered_by: Option<String>,
@@ -78,6 +81,24 @@ pub struct Approval {
     pub answered_ms: Option<u64>,
     pub bundle: String,
     pub definition: String,
+}
+
+/// A yes that lasts for a conversation: to a tool with these targets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct LastingAnswer {
+    /// The approval that it was the answer to.
+    pub id: String,
+    pub caller: String,
+    pub name: String,
+    pub server: String,
+    pub tool: String,
+    /// Whom, what and how much it covers: these and no others.
+    pub covers: Vec<String>,
+    /// Who said yes, and when.
+    pub by: String,
+    pub said_ms: u64,
 }
 
 /// An approval that a person has just answered.

@@ -166,6 +166,26 @@ impl Reasoned {
 
 impl Input for Reasoned {}
 
+/// A person's yes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Yes {
+    pub reason: Option<Reason>,
+    /// Whether it lasts for the conversation: for this tool with these targets. Without it the yes is for this call alone.
+    #[serde(deserialize_with = "flag")]
+    pub lasts: bool,
+}
+
+impl Yes {
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        text(self.reason.as_ref())
+    }
+}
+
+impl Input for Yes {}
+
 /// For what nobody should do without saying why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -27,8 +27,8 @@ pub use audit::{
     Records, RecordsQuery, Report, Row, ShownCall, Step,
 };
 pub use decide::{
-    Answered, Approval, Check, CheckedStage, Explain, Explanation, RecordedVerdict, Session,
-    SessionReset,
+    Answered, Approval, Check, CheckedStage, Explain, Explanation, LastingAnswer, RecordedVerdict,
+    Session, SessionReset,
 };
 pub use executions::{BeginExecution, Execution, ExecutionBegun};
 pub use files::{
@@ -37,7 +37,7 @@ pub use files::{
 };
 pub use input::{
     AllOrOpen, ApproveDefinitions, Classify, Direction, EventsQuery, Input, MAX_REASON, MustReason,
-    Nothing, Reason, Reasoned, of_pairs, read,
+    Nothing, Reason, Reasoned, Yes, of_pairs, read,
 };
 #[cfg(feature = "schema")]
 pub use openapi::document;

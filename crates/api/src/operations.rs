@@ -6,11 +6,11 @@
 use crate::{
     AllOrOpen, Answered, Approval, ApproveDefinitions, Approved, BeginExecution, BundleCheck,
     BundleText, Classify, ConfigCheck, ConfigValue, Direction, Done, EventStream, EventsQuery,
-    Execution, ExecutionBegun, Explain, Explanation, Input, Jail, Lineage, MustReason, Nothing,
-    Period, PolicyDiff, PolicyDiffQuery, PolicySuggestQuery, Reasoned, Records, RecordsQuery,
-    Report, Review, Role, Server, ServerChange, Session, SessionReset, Sink, Status, Suggestion,
-    Task, TaskBegun, Tool, Volume, VolumeContent, VolumeEntry, VolumeFile, VolumeLabel,
-    VolumePlace, VolumeRemoval,
+    Execution, ExecutionBegun, Explain, Explanation, Input, Jail, LastingAnswer, Lineage,
+    MustReason, Nothing, Period, PolicyDiff, PolicyDiffQuery, PolicySuggestQuery, Reasoned,
+    Records, RecordsQuery, Report, Review, Role, Server, ServerChange, Session, SessionReset, Sink,
+    Status, Suggestion, Task, TaskBegun, Tool, Volume, VolumeContent, VolumeEntry, VolumeFile,
+    VolumeLabel, VolumePlace, VolumeRemoval, Yes,
 };
 
 /// How an operation is asked for over HTTP.
@@ -163,8 +163,12 @@ operations! {
     BeginTask, "tasks.begin", Post "tasks", Runtime, Gate, Task => TaskBegun;
     /// The calls that wait for a person.
     Approvals, "approvals.list", Get "approvals", Viewer, Gate, AllOrOpen => Vec<Approval>;
-    /// Lets a call that waits go on, once, as it was shown.
-    Approve, "approvals.approve", Post "approvals/{approval}/approve", Approver, Gate, Reasoned => Answered;
+    /// Lets a call that waits go on, as it was shown: once, or for its tool with its targets as long as the conversation lasts.
+    Approve, "approvals.approve", Post "approvals/{approval}/approve", Approver, Gate, Yes => Answered;
+    /// The answers that last.
+    Lasting, "approvals.lasting", Get "lasting", Viewer, Gate, Nothing => Vec<LastingAnswer>;
+    /// Takes an answer that lasts back: the next such call is asked about again.
+    Revoke, "approvals.revoke", Post "lasting/{approval}/revoke", Approver, Gate, Reasoned => Done;
     /// Refuses a call that waits.
     Deny, "approvals.deny", Post "approvals/{approval}/deny", Approver, Gate, Reasoned => Answered;
     /// What every stage says of a call, made or imagined. Reaches no server and changes nothing.

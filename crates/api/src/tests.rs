@@ -46,7 +46,10 @@ fn looking_is_for_viewers_and_only_answers_are_for_approvers() {
         if row.method == Method::Get {
             assert_eq!(row.role, Role::Viewer, "{}", row.name);
         }
-        let answers = matches!(operation, Operation::Approve | Operation::Deny);
+        let answers = matches!(
+            operation,
+            Operation::Approve | Operation::Deny | Operation::Revoke
+        );
         assert_eq!(row.role == Role::Approver, answers, "{}", row.name);
         let brings = matches!(operation, Operation::BeginTask);
         assert_eq!(row.role == Role::Runtime, brings, "{}", row.name);

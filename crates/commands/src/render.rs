@@ -17,7 +17,7 @@ pub use sinks::sinks;
 pub use offer::{hint, login_trouble, offer, server};
 
 pub use decide::{
-    Extent, approval, approvals, explanation, jails, review, session, sessions, visible,
+    Extent, approval, approvals, explanation, jails, lasting, review, session, sessions, visible,
 };
 
 /// `MCP 2/3`: connected of wanted. Green when all are, red when none is, yellow between; nothing when none is wanted.

@@ -2,6 +2,7 @@
 
 mod acts;
 mod executions;
+mod lasting;
 mod volumes;
 
 use std::sync::Arc;

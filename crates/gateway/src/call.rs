@@ -79,6 +79,8 @@ pub(crate) struct Case<'a> {
     pub(crate) answer: Option<(&'a str, &'a [u8])>,
     /// Whether a person approved it.
     pub(crate) is_approved: bool,
+    /// Whether the question about it is being answered: then no other answer counts.
+    pub(crate) is_answered: bool,
     /// What its handles stood for, and whether its result is to be sealed.
     pub(crate) meant: Option<&'a Meant>,
     /// From when its time runs.
@@ -102,6 +104,7 @@ impl<'a> Case<'a> {
             state: None,
             answer: None,
             is_approved: false,
+            is_answered: false,
             meant: None,
             begun: Instant::now(),
         }

@@ -40,6 +40,7 @@ use crate::{
     Action, Admin, CallRequest, Caller, Catalog, Change, DoorSettings, Pins, Running, Wrapper,
     call,
     events::Subscription,
+    offers::Offers,
     problem,
     readers::Readers,
     settings::{Account, Accounts, Rules, Settings},
@@ -106,6 +107,7 @@ pub(crate) struct Inner {
     pub(crate) flights: Flights,
     pub(crate) unheard: Unheard,
     pub(crate) awaited: Awaited,
+    pub(crate) offers: Offers,
     pub(crate) volumes: Volumes,
 }
 
@@ -193,8 +195,8 @@ impl Inner {
         &self,
         id: &str,
         approve: bool,
-        who: &str,
-        reason: &str,
+        (who, reason): (&str, &str),
+        lasts: &str,
     ) -> Result<Approval, Problem> {
         let open = self.state.get(id).await;
         let open = open
@@ -219,6 +221,7 @@ impl Inner {
             server: &open.server,
             tool: &open.target,
             approval: &open.id,
+            detail: lasts,
             ..audit::Change::default()
         };
         self.ledger
@@ -341,6 +344,7 @@ impl Gate {
             flights: Flights::default(),
             unheard: Unheard::default(),
             awaited: Awaited::default(),
+            offers: Offers::default(),
             volumes,
         }));
         tokio::spawn(workers.supervise());

@@ -11,6 +11,7 @@ mod call;
 mod events;
 mod explain;
 mod gate;
+mod offers;
 mod problem;
 mod readers;
 mod route;

@@ -84,6 +84,8 @@ pub fn answer(
         | Operation::Approvals
         | Operation::Approve
         | Operation::Deny
+        | Operation::Lasting
+        | Operation::Revoke
         | Operation::Explain
         | Operation::Events
         | Operation::Volumes

@@ -95,6 +95,8 @@ pub struct Asked<T> {
     pub why: Vec<String>,
     /// Everything that is sent, in its canonical form: what the person approves.
     pub sent: Vec<u8>,
+    /// Whether nothing asks but that untrusted data was read. What a policy asks about is asked each time.
+    pub is_doubt_alone: bool,
 }
 
 impl<T> Asked<T> {
@@ -277,6 +279,7 @@ pub fn judge<T>(
         Decision::Ask(notes, _) => notes.iter().map(reason).collect(),
         Decision::Allow | Decision::Endorse(_) | Decision::Rewrite(..) => Vec::new(),
     };
+    let is_doubt_alone = why.is_empty();
     if weighed.is_influenced && !matches!(decision, Decision::Endorse(_)) {
         why.extend(doubts(facts));
     }
@@ -296,6 +299,7 @@ pub fn judge<T>(
         binding,
         why,
         sent,
+        is_doubt_alone,
     }))
 }
 

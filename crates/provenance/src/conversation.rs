@@ -3,13 +3,16 @@
 //! **Invariant: a conversation takes at most [`MAX_BYTES`].** What is sealed and planned comes first, and the index forgets. Test
 //! `ten_thousand_conversations_stay_within_their_memory`.
 
+use std::collections::VecDeque;
+
 use wire::Json;
 
 use crate::{
     digest::Key,
     index::{Index, Read, Saved},
+    lasting::{Aims, Lasting, MAX_LASTING},
     plan::{Plan, StepOf},
-    rule::{self, Call},
+    rule::{self, Call, Vouched},
     sealed::{self, Sealed},
 };
 
@@ -24,6 +27,8 @@ pub struct Conversation {
     index: Index,
     plan: Option<Plan>,
     sealed: Sealed,
+    /// The oldest first.
+    lasting: VecDeque<Lasting>,
 }
 
 impl Conversation {
@@ -35,6 +40,7 @@ impl Conversation {
             index: Index::new(key, MAX_BYTES),
             plan: None,
             sealed: Sealed::new(key, epoch),
+            lasting: VecDeque::new(),
         }
     }
 
@@ -136,9 +142,46 @@ impl Conversation {
         self.sealed.has_shown() && rule::is_strangers(&self.index, call)
     }
 
+    /// Keeps an answer that lasts. The oldest make room for it.
+    pub fn add_lasting(&mut self, lasting: Lasting) {
+        if self.lasting.len() >= MAX_LASTING {
+            self.lasting.pop_front();
+        }
+        self.lasting.push_back(lasting);
+        self.fit();
+    }
+
+    /// The answers that last, the oldest first.
+    pub fn lasting(&self) -> impl Iterator<Item = &Lasting> {
+        self.lasting.iter()
+    }
+
+    /// Takes the answer to this approval back; false if there is none.
+    pub fn revoke_lasting(&mut self, approval: &str) -> bool {
+        let before = self.lasting.len();
+        self.lasting.retain(|one| one.approval != approval);
+        self.lasting.len() < before
+    }
+
+    /// The evidence that a lasting answer covers this call of a tool with this definition.
+    #[must_use]
+    pub fn covered(&self, call: Call<'_>, definition: &str) -> Option<Vouched> {
+        if self.lasting.is_empty() {
+            return None;
+        }
+        let aims = Aims::of(call)?;
+        let mut answers = self.lasting.iter();
+        answers.find_map(|one| one.covers(&self.index, call, definition, &aims))
+    }
+
+    fn lasting_bytes(&self) -> usize {
+        let spare = self.lasting.capacity().saturating_sub(self.lasting.len());
+        spare * size_of::<Lasting>() + self.lasting.iter().map(Lasting::bytes).sum::<usize>()
+    }
+
     fn fit(&mut self) {
         let plan = self.plan.as_ref().map_or(0, Plan::bytes);
-        let rest = size_of::<Self>() + plan + self.sealed.bytes();
+        let rest = size_of::<Self>() + plan + self.sealed.bytes() + self.lasting_bytes();
         self.index.set_limit(MAX_BYTES.saturating_sub(rest));
     }
 
@@ -146,6 +189,6 @@ impl Conversation {
     #[must_use]
     pub fn bytes(&self) -> usize {
         let plan = self.plan.as_ref().map_or(0, Plan::bytes);
-        size_of::<Self>() + self.index.bytes() + plan + self.sealed.bytes()
+        size_of::<Self>() + self.index.bytes() + plan + self.sealed.bytes() + self.lasting_bytes()
     }
 }

@@ -29,6 +29,8 @@ pub(crate) enum Flaw {
     FillingJoinsNothing,
     /// Opening a sealed text gives no label.
     OpeningJoinsNothing,
+    /// A lasting answer covers any target.
+    AnswersCoverAnyTarget,
     /// Nothing is forgotten, whatever it takes.
     NothingIsForgotten,
 }

@@ -1,3 +1,4 @@
+mod answers;
 mod draw;
 mod forms;
 mod plans;

@@ -205,14 +205,20 @@ pub(crate) async fn perform(
             let input: api::AllOrOpen = api::read(&given)?;
             text(admin.approvals(input.all).await?)
         }
-        Operation::Approve | Operation::Deny => {
+        Operation::Approve => {
+            let input: api::Yes = api::read(&given)?;
+            let said = (input.reason(), input.lasts);
+            text(admin.answer_approval(caller, &name, true, said).await?)
+        }
+        Operation::Deny => {
             let input: api::Reasoned = api::read(&given)?;
-            let approve = operation == Operation::Approve;
-            text(
-                admin
-                    .answer_approval(caller, &name, approve, input.reason())
-                    .await?,
-            )
+            let said = (input.reason(), false);
+            text(admin.answer_approval(caller, &name, false, said).await?)
+        }
+        Operation::Lasting => text(admin.lasting()),
+        Operation::Revoke => {
+            let input: api::Reasoned = api::read(&given)?;
+            done(admin.revoke_lasting(caller, &name, input.reason())?)
         }
         Operation::Explain => text(admin.explain(json).await?),
         Operation::Sinks => text(admin.sinks()),

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use crate::args::reason;
 
@@ -117,12 +117,47 @@ Examples:
 pub enum Approvals {
     /// List the calls that wait for a person
     List(ApprovalsList),
-    /// Show one in full: its arguments, what the session has read, and why it was asked
-    Show(ApprovalId),
-    /// Let the call be made, once, exactly as it was shown
-    Approve(ApprovalAnswer),
-    /// Refuse the call
+    /// Show some in full: their arguments, what the session has read, and why they were asked
+    Show(ApprovalIds),
+    /// Let a call be made, exactly as it was shown
+    #[command(after_help = APPROVE_CALL_EXAMPLES)]
+    Approve(ApprovalYes),
+    /// Refuse a call
     Deny(ApprovalAnswer),
+    /// List the answers that last
+    Lasting,
+    /// Take an answer that lasts back: the next such call is asked about again
+    Revoke(ApprovalAnswer),
+}
+
+const APPROVE_CALL_EXAMPLES: &str = "\
+Examples:
+  portcullis approvals approve d64asf                         this call, once
+  portcullis approvals approve d64asf k2x9                    two that wait
+  portcullis approvals approve d64asf --for conversation      this tool with these targets, as long as the conversation lasts
+  portcullis approvals revoke d64asf                          not any longer";
+
+/// How long a yes holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum YesFor {
+    /// For this call
+    #[default]
+    Call,
+    /// For this tool with these targets in this conversation
+    Conversation,
+}
+
+#[derive(Debug, Args)]
+pub struct ApprovalYes {
+    /// The approvals' ids; their first characters are enough if no other begins so
+    #[arg(required = true, value_name = "ID")]
+    pub ids: Vec<String>,
+    /// How long the yes holds: for this call, or for this tool with these targets in this conversation
+    #[arg(long = "for", value_name = "HOW LONG", value_enum, default_value_t)]
+    pub holds: YesFor,
+    /// Why, for whoever reads the ledger later
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    pub reason: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -133,9 +168,10 @@ pub struct ApprovalsList {
 }
 
 #[derive(Debug, Args)]
-pub struct ApprovalId {
-    /// The approval's id; its first characters are enough if no other begins so
-    pub id: String,
+pub struct ApprovalIds {
+    /// The approvals' ids; their first characters are enough if no other begins so. Without any, all that wait
+    #[arg(value_name = "ID")]
+    pub ids: Vec<String>,
 }
 
 #[derive(Debug, Args)]

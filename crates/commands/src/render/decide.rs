@@ -386,7 +386,41 @@ pub fn approval(approval: &api::Approval, now_ms: u64, style: Style) -> String {
         out.push_str(&format!(
             "\nYour answer holds for this call only, exactly as shown.\n  portcullis approvals approve {id}\n  portcullis approvals deny {id} --reason '…'\n"
         ));
+        if let Some(covers) = &approval.may_last {
+            out.push_str(&format!(
+                "Or for the rest of this conversation: {}, and no other targets.\n  portcullis approvals approve {id} --for conversation\n",
+                visible(covers)
+            ));
+        }
     }
+    out
+}
+
+/// The answers that last, and what they cover.
+#[must_use]
+pub fn lasting(answers: &[api::LastingAnswer], now_ms: u64, style: Style) -> String {
+    if answers.is_empty() {
+        return "No answer lasts.\n".to_owned();
+    }
+    let rows: Vec<Vec<Cell>> = answers
+        .iter()
+        .map(|one| {
+            vec![
+                painted(&one.id, Paint::Bold),
+                cell(&one.name),
+                cell(format!("{}__{}", one.server, one.tool)),
+                cell(one.covers.join(", ")),
+                cell(&one.by),
+                cell(span(now_ms.saturating_sub(one.said_ms) / 1_000)),
+            ]
+        })
+        .collect();
+    let mut out = table(
+        &["ANSWER", "CALLER", "TOOL", "COVERS", "SAID BY", "AGO"],
+        &rows,
+        style,
+    );
+    out.push_str("\nTake one back: portcullis approvals revoke ANSWER\n");
     out
 }
 

@@ -236,7 +236,7 @@ pub fn approvals(
         .map_or(0, |since| {
             u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
         });
-    let (id, approve, given) = match verb {
+    let (ids, given, yes) = match verb {
         args::Approvals::List(args) => {
             let approvals = ask_approvals(&mut line, args.all)?;
             screen.show(
@@ -246,38 +246,93 @@ pub fn approvals(
             return Ok(Exit::Done);
         }
         args::Approvals::Show(args) => {
-            let approvals = ask_approvals(&mut line, true)?;
-            let approval = one_approval(&approvals, &args.id)?;
-            let shown = with_story(approval, home)?;
-            screen.show(&shown, &render::approval(&shown, now_ms, screen.style))?;
+            let all = ask_approvals(&mut line, true)?;
+            let chosen: Vec<&api::Approval> = if args.ids.is_empty() {
+                all.iter().filter(|one| one.state == "pending").collect()
+            } else {
+                let chosen = args.ids.iter().map(|id| one_approval(&all, id));
+                chosen.collect::<Result<_, _>>()?
+            };
+            show_approvals(&chosen, now_ms, home, screen)?;
             return Ok(Exit::Done);
         }
-        args::Approvals::Approve(args) => (&args.id, true, &args.reason),
-        args::Approvals::Deny(args) => (&args.id, false, &args.reason),
+        args::Approvals::Lasting => {
+            let lasting = line.ask(ask::Lasting)?;
+            screen.show(&lasting, &render::lasting(&lasting, now_ms, screen.style))?;
+            return Ok(Exit::Done);
+        }
+        args::Approvals::Revoke(args) => {
+            let reason = reason(args.reason.as_deref())?;
+            let lasting = line.ask(ask::Lasting)?;
+            let mut named = lasting
+                .iter()
+                .filter(|one| !args.id.is_empty() && one.id.starts_with(&args.id));
+            let id = match (named.next(), named.next()) {
+                (Some(one), None) => one.id.clone(),
+                _ => args.id.clone(),
+            };
+            let done = line.ask_for(ask::Revoke, &id, &api::Reasoned { reason })?;
+            screen.show(&done, &format!("Done: {}.\n", tame(&done.detail)))?;
+            return Ok(Exit::Done);
+        }
+        args::Approvals::Approve(args) => (args.ids.clone(), &args.reason, Some(args.holds)),
+        args::Approvals::Deny(args) => (vec![args.id.clone()], &args.reason, None),
     };
-    let approvals = ask_approvals(&mut line, true)?;
-    let approval = one_approval(&approvals, id)?;
-    let reason = reason(given.as_deref())?;
-    let reasoned = api::Reasoned { reason };
-    let answer = match approve {
-        true => line.ask_for(ask::Approve, &approval.id, &reasoned)?,
-        false => line.ask_for(ask::Deny, &approval.id, &reasoned)?,
-    };
-    let call = format!(
-        "{}__{} for {}",
-        tame(&approval.server),
-        tame(&approval.tool),
-        tame(&approval.name)
-    );
-    let text = match approve {
-        true => format!(
-            "Approved {}: {call}, once, as it was shown.\n",
-            tame(&approval.id)
-        ),
-        false => format!("Denied {}: {call}.\n", tame(&approval.id)),
-    };
-    screen.show(&answer, &text)?;
+    let all = ask_approvals(&mut line, true)?;
+    // All of them are looked up before the first is answered.
+    let chosen = ids.iter().map(|id| one_approval(&all, id));
+    let chosen = chosen.collect::<Result<Vec<_>, _>>()?;
+    let (mut answers, mut text) = (Vec::new(), String::new());
+    for approval in chosen {
+        let reason = reason(given.as_deref())?;
+        let call = format!(
+            "{}__{} for {}",
+            tame(&approval.server),
+            tame(&approval.tool),
+            tame(&approval.name)
+        );
+        let id = tame(&approval.id);
+        let answer = match yes {
+            Some(holds) => {
+                let lasts = holds == args::YesFor::Conversation;
+                text.push_str(&match lasts {
+                    true => format!("Approved {id}: {call}, with these targets for this conversation. Take it back: portcullis approvals revoke {id}\n"),
+                    false => format!("Approved {id}: {call}, once, as it was shown.\n"),
+                });
+                line.ask_for(ask::Approve, &approval.id, &api::Yes { reason, lasts })?
+            }
+            None => {
+                text.push_str(&format!("Denied {id}: {call}.\n"));
+                line.ask_for(ask::Deny, &approval.id, &api::Reasoned { reason })?
+            }
+        };
+        answers.push(answer);
+    }
+    match answers.as_slice() {
+        [answer] => screen.show(answer, &text)?,
+        answers => screen.show(&answers, &text)?,
+    }
     Ok(Exit::Done)
+}
+
+/// Several are shown one after the other.
+fn show_approvals(
+    chosen: &[&api::Approval],
+    now_ms: u64,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<(), Trouble> {
+    let shown = chosen.iter().map(|approval| with_story(approval, home));
+    let shown = shown.collect::<Result<Vec<_>, _>>()?;
+    let texts: Vec<String> = shown
+        .iter()
+        .map(|approval| render::approval(approval, now_ms, screen.style))
+        .collect();
+    match shown.as_slice() {
+        [] => screen.show(&shown, "Nothing waits for a person.\n"),
+        [one] => screen.show(one, &texts.concat()),
+        several => screen.show(&several, &texts.join("\n")),
+    }
 }
 
 fn ask_approvals(line: &mut Line, all: bool) -> Result<Vec<api::Approval>, Trouble> {

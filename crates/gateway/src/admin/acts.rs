@@ -13,7 +13,13 @@ use vocab::{Integrity, Label, Level, Mark, ServerId};
 use wire::Json;
 
 use super::Admin;
-use crate::{Caller, Edit, problem, settings::ServerSpec};
+use crate::{Caller, Edit, offers::Offer, problem, settings::ServerSpec};
+
+/// What a lasting yes would cover, in words that fool no terminal.
+fn covers(offer: &Offer) -> String {
+    let aims = audit::printable(&offer.aims.in_words().join(", "));
+    format!("`{}` of server `{}` with {aims}", offer.tool, offer.server)
+}
 
 fn no_caller(name: &str) -> Problem {
     let text = format!("there is no caller `{name}`");
@@ -435,7 +441,7 @@ impl Admin {
         who: &Caller,
         id: &str,
         approve: bool,
-        reason: &str,
+        (reason, lasts): (&str, bool),
     ) -> Result<api::Answered, Problem> {
         let inner = self.gate.inner();
         let open = inner.state.get(id).await;
@@ -446,10 +452,44 @@ impl Admin {
             let text = "a credential cannot approve its own call; use another operator's, or set `approvals.in_client`";
             return Err(Problem::new(Kind::NotAllowed, "own_approval", text));
         }
+        let offer = match approve && lasts {
+            true => Some(self.offer(id)?),
+            false => None,
+        };
+        let detail = offer
+            .as_ref()
+            .map(|offer| format!("lasts for the conversation: {}", covers(offer)))
+            .unwrap_or_default();
+        let reason = self.checked(reason)?;
         let answered = inner
-            .answer_approval(id, approve, who.id(), self.checked(reason)?)
+            .answer_approval(id, approve, (who.id(), reason), &detail)
             .await?;
+        if let Some(offer) = offer {
+            let (caller, epoch) = (offer.caller.clone(), offer.epoch);
+            let lasting = offer.taken(id, who.id(), inner.now_ms());
+            caller.conversation(|conversation| {
+                // A conversation that began meanwhile is another one.
+                if conversation.epoch() == epoch {
+                    conversation.add_lasting(lasting);
+                }
+            });
+        }
         Ok(self.approval(&answered))
+    }
+
+    /// What of an answer to this question could last.
+    fn offer(&self, id: &str) -> Result<Offer, Problem> {
+        let offer = self.gate.inner().offers.get(id);
+        let offer = offer.filter(|offer| {
+            let epoch = offer.epoch;
+            offer
+                .caller
+                .conversation(|conversation| conversation.epoch() == epoch)
+        });
+        offer.ok_or_else(|| {
+            let text = "no answer to this question lasts: nobody waits for it, a policy asks each time, or nothing in the call says whom or what; answer this call alone";
+            problem::conflict("nothing_lasts", text.to_owned())
+        })
     }
 
     /// A reason is kept and shown for good, so it holds no secret.
@@ -554,6 +594,12 @@ impl Admin {
             why: approval.why.clone(),
             bundle: approval.bundle.clone(),
             awaited: self.gate.inner().awaited.has(&approval.id),
+            may_last: self
+                .gate
+                .inner()
+                .offers
+                .get(&approval.id)
+                .map(|offer| covers(&offer)),
             asked_ms: approval.asked_ms,
             expires_ms: approval.expires_ms,
             answered_by: is_answered.then(|| approval.answered_by.clone()),

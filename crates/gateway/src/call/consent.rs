@@ -30,7 +30,7 @@ use wire::{
 };
 
 use super::{
-    Case, Count, Decided, Settled, left, record,
+    Case, Count, Decided, Settled, left, provenance, record,
     resolve::{self, Under},
     shape::Load,
     slots::Waiting,
@@ -118,6 +118,11 @@ async fn settle(
             let _waiting =
                 Waiting::of(case).ok_or_else(|| too_many("too many of its calls wait"))?;
             let approval = open(case, &target, &asked).await?;
+            let may_last = asked.is_doubt_alone;
+            let offer = may_last.then(|| provenance::offer(case, &target, &asked.sent));
+            let _offered = offer
+                .flatten()
+                .map(|offer| case.gate.offers.begin(&approval.id, offer));
             // Nothing of it is kept meanwhile: who says yes says it to what is decided then.
             drop(asked);
             opened.facts.approval = approval.id.clone().into();
@@ -395,7 +400,7 @@ async fn answered(case: Case<'_>, approval: &Approval, answer: &Answer) -> Resul
     };
     let who = format!("{} (in the client)", case.request.caller.id());
     case.gate
-        .answer_approval(&approval.id, is_approved, &who, "")
+        .answer_approval(&approval.id, is_approved, (&who, ""), "")
         .await
         .map(drop)
         .map_err(unavailable)
@@ -418,6 +423,7 @@ async fn spend(case: Case<'_>, received: &Received<'_>, decide: Decide) -> Resul
     let case = Case {
         now: &renewed.now,
         request: renewed.request.as_ref().unwrap_or(case.request),
+        is_answered: true,
         ..case
     };
     case.request.caller.in_force(case.gate.now_ms())?;

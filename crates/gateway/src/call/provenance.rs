@@ -1,8 +1,11 @@
 //! Where the arguments of a call came from, and whether the person's own words stand for it. What a result brings is noted before
 //! anything of it is shown.
 
+use std::borrow::Cow;
+
 use ::provenance::{
-    self as origins, Call, Conversation, Finding, Plan, Read, Roles, Ruling, Trust, plan::StepOf,
+    self as origins, Aims, Call, Conversation, Finding, Plan, Read, Roles, Ruling, Trust,
+    plan::StepOf,
 };
 use callers::ForGate;
 use policy::Influence;
@@ -11,7 +14,7 @@ use vocab::{Effect, Integrity, Label, Mark, Rule, Violation};
 use wire::Json;
 
 use super::Case;
-use crate::{Action, Outcome, route::own::plan};
+use crate::{Action, Outcome, offers::Offer, route::own::plan};
 
 /// What was found out of a call that could be led by untrusted data; nothing for any other.
 #[derive(Debug, Default)]
@@ -43,17 +46,7 @@ pub(super) fn look(
             ..Looked::default()
         };
     }
-    let said = &target.spec.rule(&target.name).roles;
-    let definition = target.definition.as_deref();
-    let own;
-    let roles = match definition.filter(|_| said.is_empty()) {
-        Some(definition) => definition.roles(),
-        None => {
-            let schema = definition.and_then(|definition| definition.json().get("inputSchema"));
-            own = Roles::new(said.clone(), schema);
-            &own
-        }
-    };
+    let roles = &*roles_of(target);
     let sent = sent.unwrap_or(Json::EMPTY_OBJECT);
     if !is_led {
         let call = Call {
@@ -113,6 +106,12 @@ pub(super) fn look(
                 }
             };
         }
+        if !matches!(ruling, Ruling::Vouched(_))
+            && !case.is_answered
+            && let Some(vouched) = conversation.covered(call, target.digest())
+        {
+            ruling = Ruling::Vouched(vouched);
+        }
         let reads = case.now.rules.bundle.reads_provenance();
         let index = conversation.index();
         let traced = reads.then(|| origins::trace(index, call)).flatten();
@@ -126,6 +125,47 @@ pub(super) fn look(
             origins,
             carried,
         }
+    })
+}
+
+/// What the arguments of a target are for.
+fn roles_of(target: &Target) -> Cow<'_, Roles> {
+    let said = &target.spec.rule(&target.name).roles;
+    let definition = target.definition.as_deref();
+    match definition.filter(|_| said.is_empty()) {
+        Some(definition) => Cow::Borrowed(definition.roles()),
+        None => {
+            let schema = definition.and_then(|definition| definition.json().get("inputSchema"));
+            Cow::Owned(Roles::new(said.clone(), schema))
+        }
+    }
+}
+
+/// What could last of a yes to this call, where only untrusted data asks for one. A plan lasts by itself, and who signs has no conversation
+/// of their own.
+pub(super) fn offer(case: Case<'_>, target: &Target, sent: &[u8]) -> Option<Offer> {
+    let is_call = case.request.action == Action::CallTool;
+    if !is_call || case.request.caller.signed().is_some() || target.server().is_none() {
+        return None;
+    }
+    let roles = roles_of(target);
+    let aims = Aims::of(Call {
+        server: target.spec.id.as_str(),
+        tool: &target.name,
+        roles: &roles,
+        sent: Json::checked_before(sent),
+    })?;
+    // What a person is not shown they cannot say yes to for longer.
+    if case.gate.without_secrets(sent).is_some() {
+        return None;
+    }
+    Some(Offer {
+        caller: case.request.caller.clone(),
+        epoch: case.step.arrived(),
+        server: target.spec.id.to_string(),
+        tool: target.name.clone(),
+        definition: target.digest().to_owned(),
+        aims,
     })
 }
 

@@ -1,6 +1,7 @@
 //! A person agrees to one exact call, once, in time: whoever asks, however the answer comes, whatever happens meanwhile.
 
 mod binding;
+mod lasting;
 
 use std::time::Duration;
 
