@@ -4,6 +4,7 @@
 //! rounds, one piece of work after the other in each, and every answer is looked at: work that came out wrong has no cost.
 
 mod clock;
+mod known;
 mod scene;
 
 use std::{hint::black_box, time::Duration};
@@ -91,6 +92,7 @@ pub fn measure(plan: &Plan) -> Result<Vec<Cost>> {
     let long: Vec<Long> = Text::ALL.into_iter().map(Long::new).collect();
     let (texts, held) = (texts(), &Held::new(scene::HELD.into_iter()));
 
+    let known = known::Known::new()?;
     let decisions = scenes.iter().zip(&calls);
     let mut works: Vec<Work<'_>> = decisions
         .map(|(scene, call)| {
@@ -103,6 +105,7 @@ pub fn measure(plan: &Plan) -> Result<Vec<Cost>> {
         crowd.decide(arrivals.next().context("nobody is left")?)
     }));
     works.push(Work::new("check", || call.check(&session)));
+    works.push(Work::new("weigh-10k", || known.weigh()));
     works.push(Work::new("injection-1k", || search(call.arguments)));
     works.push(Work::new("digest-1m", || {
         ensure!(

@@ -331,6 +331,19 @@ impl Caller {
     }
 }
 
+/// Puts back what a person said in this conversation before the gate was started. What was read is not known any more.
+fn recall(
+    conversation: &mut Conversation,
+    key: provenance::Key,
+    words: Option<&(u64, provenance::Saved)>,
+) {
+    if let Some((epoch, saved)) = words
+        && *epoch == conversation.epoch()
+    {
+        *conversation = Conversation::restore(key, *epoch, saved);
+    }
+}
+
 /// Every party that the gate knows, and what they may hold together. Which credentials are in force is a [`CredentialSet`].
 #[derive(Debug)]
 pub struct Callers {
@@ -340,6 +353,8 @@ pub struct Callers {
     saved: HashMap<String, SavedSession>,
     /// Sessions of credentials that were taken away in this run: who gets one back has seen what they saw. As many as were taken away.
     gone: Mutex<HashMap<String, Arc<flow::Session>>>,
+    /// What people said in earlier runs, by credential, and in which epoch.
+    words: HashMap<String, (u64, provenance::Saved)>,
     /// What values are kept under.
     key: provenance::Key,
     /// Parties of signed calls that have no bearer of their own; as many as there are such parties.
@@ -369,6 +384,7 @@ impl Callers {
             anonymous: OnceLock::new(),
             saved,
             gone: Mutex::default(),
+            words: HashMap::new(),
             key: provenance::Key::new(secret),
             guests: Mutex::default(),
             vouched: ArcSwap::default(),
@@ -385,6 +401,18 @@ impl Callers {
             .collect();
         callers.vouched.store(Arc::new(vouched));
         callers
+    }
+
+    /// The same, with what people said in earlier runs.
+    #[must_use]
+    pub fn with_words(self, words: HashMap<String, (u64, provenance::Saved)>) -> Self {
+        let vouched = self.vouched.load();
+        for caller in vouched.values() {
+            let words = words.get(caller.id());
+            caller.conversation(|conversation| recall(conversation, self.key, words));
+        }
+        drop(vouched);
+        Self { words, ..self }
     }
 
     /// The largest answer and the largest request that there can be: each finds room where nobody holds any.
@@ -407,6 +435,8 @@ impl Callers {
                 if was_before {
                     // It goes on with a session of before, of which nothing but the label is known.
                     conversation.pass_over();
+                    let words = self.words.get(&credential.id);
+                    recall(&mut conversation, self.key, words);
                 }
                 Arc::new(Shared {
                     active: AtomicBool::new(true),

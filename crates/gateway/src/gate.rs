@@ -43,6 +43,7 @@ use crate::{
     offers::Offers,
     problem,
     readers::Readers,
+    said::SaidFiles,
     settings::{Account, Accounts, Rules, Settings},
     volumes::Volumes,
     words::Unheard,
@@ -108,6 +109,7 @@ pub(crate) struct Inner {
     pub(crate) unheard: Unheard,
     pub(crate) awaited: Awaited,
     pub(crate) offers: Offers,
+    pub(crate) said: SaidFiles,
     pub(crate) volumes: Volumes,
 }
 
@@ -267,7 +269,8 @@ impl Gate {
         } = settings;
         let workers = Workers::new(worker.clone());
         let key = blake3::derive_key("portcullis provenance 1", &settings.wrapper_key);
-        let callers = Callers::new(sessions, key);
+        let said = SaidFiles::new(settings.said);
+        let callers = Callers::new(sessions, key).with_words(said.load());
         // Sessions of signed calls are brought back under them, so they are there first.
         let credentials = configuration.credentials.clone();
         let known = callers.prepare(&CredentialSet::default(), credentials);
@@ -345,6 +348,7 @@ impl Gate {
             unheard: Unheard::default(),
             awaited: Awaited::default(),
             offers: Offers::default(),
+            said,
             volumes,
         }));
         tokio::spawn(workers.supervise());

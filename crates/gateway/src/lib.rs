@@ -15,6 +15,7 @@ mod offers;
 mod problem;
 mod readers;
 mod route;
+mod said;
 pub mod settings;
 mod volumes;
 mod words;

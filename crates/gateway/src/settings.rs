@@ -106,6 +106,8 @@ pub struct Settings {
     pub executions: ExecutionSettings,
     /// Where catalog snapshots rest between runs.
     pub snapshots: PathBuf,
+    /// Where digests of what people said rest between runs.
+    pub said: PathBuf,
     /// 32 bytes that wrap what clients carry for us.
     pub wrapper_key: [u8; 32],
     pub secrets: Secrets,

@@ -61,6 +61,7 @@ pub(crate) fn settings(home: &Home, resolved: &Resolved, parts: Parts) -> Result
             random: secrets::os_entropy(),
         },
         snapshots: home.state.join("catalog"),
+        said: home.state.join("said"),
         wrapper_key: wrapper_key(&home.state.join("seal.key"))
             .map_err(|error| format!("cannot use the sealing key: {error}"))?,
         secrets: home.secrets(),

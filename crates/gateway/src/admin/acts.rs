@@ -334,13 +334,20 @@ impl Admin {
         let has_words = found.conversation(|conversation| {
             (conversation.epoch() == epoch).then(|| {
                 conversation.say(&task.text);
-                conversation.index().has_words()
+                let index = conversation.index();
+                (index.has_words(), index.save())
             })
         });
-        let has_words = has_words.ok_or_else(|| {
+        let (has_words, saved) = has_words.ok_or_else(|| {
             let text = "another conversation of this caller began meanwhile; begin the task again";
             problem::conflict("another_task_began", text.to_owned())
         })?;
+        // Without them more is asked after a restart, and nothing else happens.
+        let (said, id) = (self.gate.inner().said.clone(), found.id().to_owned());
+        let kept = tokio::task::spawn_blocking(move || said.keep(&id, epoch, &saved)).await;
+        if let Err(error) = kept.map_err(Problem::broken)? {
+            tracing::warn!(%error, "what a person said could not be kept for the next start");
+        }
         // Its list of tools has the plan, or has it no more.
         if has_words != had_words {
             self.gate

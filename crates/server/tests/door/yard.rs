@@ -619,6 +619,7 @@ fn settings(
         protected: Vec::new(),
         own_volumes: home.join("volumes"),
         snapshots: home.join("catalog"),
+        said: home.join("said"),
         wrapper_key: [7; 32],
         secrets: Arc::new(NoSecrets),
         logins: LoginStore::none(),

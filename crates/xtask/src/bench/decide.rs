@@ -96,7 +96,7 @@ const fn work(what: &'static str, name: &'static str, bound: Option<f64>) -> Wor
     Work { what, name, bound }
 }
 
-pub(super) const WORKS: [Work; 10] = [
+pub(super) const WORKS: [Work; 11] = [
     work("decide-1", "a decision, 1 policy", None),
     work("decide-10", "a decision, 10 policies", None),
     work("decide-100", "a decision, 100 policies", Some(20.0)),
@@ -109,6 +109,11 @@ pub(super) const WORKS: [Work; 10] = [
     work(
         "check",
         "a call of 1 KB from Admit to Judge, 100 policies",
+        Some(60.0),
+    ),
+    work(
+        "weigh-10k",
+        "a call of 1 KB held against 10,000 values that were read",
         Some(60.0),
     ),
     work("injection-1k", "1 KB searched for injections", None),

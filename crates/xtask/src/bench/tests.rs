@@ -85,6 +85,7 @@ fn decisions_can_be_too_dear() {
             "decide-1",
             "decide-100",
             "check",
+            "weigh-10k",
             "secrets-10k",
             "secrets-10k-found",
         ];
@@ -99,11 +100,11 @@ fn decisions_can_be_too_dear() {
             .map(|target| target.met)
             .collect()
     };
-    assert_eq!(verdicts(20.0), [true, true, true, true]);
-    assert_eq!(verdicts(20.1), [false, true, true, true]);
-    assert_eq!(verdicts(60.1), [false, false, true, true]);
-    assert_eq!(verdicts(100.1), [false, false, false, false]);
-    assert_eq!(WORKS.iter().filter(|work| work.bound.is_some()).count(), 4);
+    assert_eq!(verdicts(20.0), [true; 5]);
+    assert_eq!(verdicts(20.1), [false, true, true, true, true]);
+    assert_eq!(verdicts(60.1), [false, false, false, true, true]);
+    assert_eq!(verdicts(100.1), [false; 5]);
+    assert_eq!(WORKS.iter().filter(|work| work.bound.is_some()).count(), 5);
 }
 
 #[test]
