@@ -224,6 +224,7 @@ async fn an_operator_says_what_is_sealed() {
     assert!(names.iter().any(|name| name == "portcullis__open"));
     let page = json!({"text": EVIL});
     let read = agent.call("news__say", page.clone()).await.unwrap();
+    assert!(!read.is_error, "{}", read.answer);
     assert!(!read.answer.to_string().contains(EVIL), "{}", read.answer);
     assert_eq!(label(&yard.gate, "alice").await, "PUBLIC");
     yard.rules_of_news("\"*\": { effect: read, sealed: never }")

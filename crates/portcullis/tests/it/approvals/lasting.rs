@@ -71,7 +71,7 @@ async fn a_yes_lasts_for_what_was_shown_and_as_long_as_the_conversation() {
         assert_eq!(lasting[0]["id"], asked["id"], "{lasting}");
         assert_eq!(lasting[0]["covers"], json!(["`to` = `eve@evil.net`"]));
         match end {
-            "revoked" => done(&yard.gate, &["approvals", "revoke", &id(&asked)]).await,
+            "revoked" => drop(done(&yard.gate, &["approvals", "revoke", &id(&asked)]).await),
             "reset" => {
                 let why = json!({"reason": "over"});
                 assert_eq!(post(&yard.gate, "sessions/alice/reset", &why).await.0, 200);
