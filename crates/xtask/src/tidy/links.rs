@@ -115,7 +115,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "bench",
         &[
-            "flow", "identity", "policy", "shape", "testkit", "vocab", "wire",
+            "flow",
+            "identity",
+            "policy",
+            "provenance",
+            "shape",
+            "testkit",
+            "vocab",
+            "wire",
         ],
     ),
     ("fuzzing", &["identity", "oauth", "vocab", "wire"]),
