@@ -7,16 +7,6 @@ use std::{fmt, sync::Arc};
 
 use crate::is_hidden;
 
-/// Words that name something of ours, so no server may take them.
-const RESERVED: [&str; 7] = [
-    ServerId::BUILT_IN,
-    "builtin",
-    "portcullis",
-    "mcp",
-    "fs",
-    "web",
-    "cmd",
-];
 const MAX_SERVER: usize = 64;
 const MAX_TOOL: usize = 128;
 
@@ -42,6 +32,17 @@ impl ServerId {
     /// Under this name the ledger and events have what the gate itself offers.
     pub const BUILT_IN: &'static str = "built-in";
 
+    /// Words that name something of ours, so no server may take them.
+    pub const RESERVED: [&'static str; 7] = [
+        Self::BUILT_IN,
+        "builtin",
+        "portcullis",
+        "mcp",
+        "fs",
+        "web",
+        "cmd",
+    ];
+
     pub fn parse(text: &str) -> Result<Self, NameError> {
         if text.is_empty() {
             return Err(NameError::Empty);
@@ -58,7 +59,7 @@ impl ServerId {
         if text.split(['-', '_']).any(str::is_empty) {
             return Err(NameError::Joiner);
         }
-        if RESERVED.contains(&text) {
+        if Self::RESERVED.contains(&text) {
             return Err(NameError::Reserved);
         }
         Ok(Self(text.into()))

@@ -6,6 +6,7 @@
 //! figure into `docs/understand/promises.md`.
 
 mod autonomy;
+mod fuzzing;
 mod promises;
 
 use std::{
@@ -30,6 +31,8 @@ struct Campaign {
 /// What a campaign does.
 enum Work {
     Cargo(&'static [CargoCommand]),
+    /// Gives every parser any bytes.
+    Fuzz,
     /// Replays tasks and attacks through the gate.
     Replay,
 }
@@ -78,6 +81,62 @@ const CAMPAIGNS: &[Campaign] = &[
                 &[("RECONCILE_KILLS", "1000")],
             ),
         ]),
+    },
+    Campaign {
+        name: "worker-kills",
+        about: "a worker that is killed a thousand times under load",
+        promise: "Callers hear of a worker's death at once, nobody gets another's answer, and the next worker takes over",
+        bound: "1,000 kills; every caller told within 250 ms, ready again within 1 s (p99)",
+        work: Work::Cargo(&[
+            BUILD,
+            cargo(
+                "test --quiet -p portcullis --test it -- --test-threads 1 worker_death::two_hundred_kills_under_load",
+                &[("WORKER_KILLS", "1000")],
+            ),
+        ]),
+    },
+    Campaign {
+        name: "power-cuts",
+        about: "power cuts and kills in the middle of writing the ledger, on a disk that fails too",
+        promise: "What was acknowledged as durable is there after a power cut, and nothing that was not damaged is called damage",
+        bound: "200,000 power cuts and 10,000 kills, nothing lost, no false alarm",
+        work: Work::Cargo(&[
+            cargo(
+                "test --quiet -p audit --lib -- power_cuts_lose_nothing_synced",
+                &[("AUDIT_POWER_CUTS", "200000")],
+            ),
+            cargo(
+                "test --quiet -p audit --lib -- acknowledged_records_survive",
+                &[("AUDIT_KILLS", "10000")],
+            ),
+        ]),
+    },
+    Campaign {
+        name: "duplicates",
+        about: "a million signed envelopes that 64 threads send again at once",
+        promise: "A signed envelope counts once, from however many sides it comes and after a kill",
+        bound: "1,000,000 attempts of 64 threads, each envelope accepted once",
+        work: Work::Cargo(&[cargo(
+            "test --quiet -p identity --lib -- of_64_threads_with_the_same_envelopes_exactly_one_wins_each",
+            &[("REPLAY_ATTEMPTS", "1000000")],
+        )]),
+    },
+    Campaign {
+        name: "races",
+        about: "reading, sending, resetting and being killed at the same time, in half a million orders each",
+        promise: "No order of concurrent calls shows a result before its label is durable, sends against a stale label or washes one off",
+        bound: "500,000 random and 500,000 unlucky schedules of each race, none wrong",
+        work: Work::Cargo(&[cargo(
+            "test --quiet -p flow --test schedules -- no_schedule no_unlucky_schedule",
+            &[("FLOW_SCHEDULES", "500000")],
+        )]),
+    },
+    Campaign {
+        name: "fuzzing",
+        about: "every fuzz target on any bytes, a minute each (FUZZ_SECONDS says otherwise); builds the parsers anew, instrumented",
+        promise: "No bytes break a parser, or make it break what it promises of what it read",
+        bound: "no crash",
+        work: Work::Fuzz,
     },
     Campaign {
         name: "scenes",
@@ -136,8 +195,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
             for command in commands {
                 passed += command.run()?;
             }
+            ensure!(passed > 0, "no test ran");
             format!("{}; {passed} tests passed", campaign.bound)
         }
+        Work::Fuzz => fuzzing::run()?,
         Work::Replay => autonomy::run(program)?,
     };
     promises::write_down(campaign, &figure)?;

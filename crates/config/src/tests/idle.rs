@@ -2,6 +2,8 @@
 
 use std::{fs, path::Path};
 
+use vocab::{NameError, ServerId};
+
 use super::{
     super::keys::{self, Key, Kind},
     good,
@@ -184,4 +186,17 @@ spec:
             "spec.volumes"
         ]
     );
+}
+
+#[test]
+fn the_page_names_every_id_that_no_server_can_have() {
+    let page = keys::ROOT.iter().find(|key| key.name == "mcp_servers");
+    let page = page.expect("a key for servers").doc;
+    for id in ServerId::RESERVED {
+        assert!(
+            page.contains(&format!("`{id}`")),
+            "`{id}` is not named: {page}"
+        );
+        assert_eq!(ServerId::parse(id), Err(NameError::Reserved));
+    }
 }

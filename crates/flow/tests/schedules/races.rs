@@ -61,24 +61,29 @@ fn unlucky(world: fn(Flaw), flaw: Flaw, schedules: usize) {
     Runner::new(PctScheduler::new(3, schedules), quiet()).run(move || world(flaw));
 }
 
+/// How many orders of each race are tried; `FLOW_SCHEDULES` says otherwise.
+fn schedules() -> usize {
+    std::env::var("FLOW_SCHEDULES").map_or(35_000, |count| count.parse().unwrap())
+}
+
 #[test]
 fn no_schedule_shows_or_sends_too_early() {
-    random(race, Flaw::None, 35_000);
+    random(race, Flaw::None, schedules());
 }
 
 #[test]
 fn no_unlucky_schedule_shows_or_sends_too_early() {
-    unlucky(race, Flaw::None, 35_000);
+    unlucky(race, Flaw::None, schedules());
 }
 
 #[test]
 fn no_schedule_washes_a_label_off_with_a_reset() {
-    random(race_with_reset, Flaw::None, 35_000);
+    random(race_with_reset, Flaw::None, schedules());
 }
 
 #[test]
 fn no_unlucky_schedule_washes_a_label_off_with_a_reset() {
-    unlucky(race_with_reset, Flaw::None, 35_000);
+    unlucky(race_with_reset, Flaw::None, schedules());
 }
 
 const SEED: u64 = 1;

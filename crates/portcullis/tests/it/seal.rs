@@ -25,6 +25,11 @@ security_contexts:
     capabilities:
       - tool_pattern: '*'
     deny_list: ['outside.forget']
+  - name: short
+    description: Short answers of the server that has notes
+    capabilities:
+      - tool_pattern: notes.*
+        max_response_size: 1 KiB
 ";
 
 struct Yard {
@@ -568,4 +573,32 @@ async fn servers_of_another_tenant_are_not_there() {
         listed.contains("mine__say") && !listed.contains("theirs"),
         "{listed}"
     );
+}
+
+/// Why a result is withheld is the server's choice, its size above all: that tells as much as the result, so it counts as seen.
+#[tokio::test]
+async fn a_result_that_is_withheld_from_a_signed_call_raises_the_label_too() {
+    let yard = Yard::open().await;
+    let bearer = new_token(&yard.gate, "runtime", &[]).await;
+    let agent = Agent::attest(&yard.gate, &bearer, 9, "short").await;
+    let (status, said) = agent
+        .call("notes.say", json!({ "text": "x".repeat(4096) }))
+        .await;
+    assert_eq!(
+        (status, violation(&said)),
+        (403, "OutputSizeLimitExceeded"),
+        "{said}"
+    );
+    let told = said["error"]["data"].to_string();
+    assert!(told.contains("actual_bytes"), "{said}");
+    assert_eq!(yard.says(), [1, 0], "it was carried out");
+    // The label belongs to who attested, so another session of theirs has it too.
+    let other = Agent::attest(&yard.gate, &bearer, 10, "both").await;
+    let (status, said) = other.call("outside.say", json!({ "text": "x" })).await;
+    assert_eq!(
+        (status, violation(&said)),
+        (403, "WouldViolateWriteDown"),
+        "{said}"
+    );
+    assert_eq!(yard.says(), [1, 0]);
 }

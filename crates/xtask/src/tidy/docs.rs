@@ -12,7 +12,8 @@ const STAGE_CODE: &str = "crates/gateway/src/call.rs";
 /// What fits a terminal beside the code. The page is read there.
 const STAGE_PAGE_COLUMNS: usize = 80;
 const CATALOGUE: &str = "crates/vocab/src/violation.rs";
-const ATTACKS: &str = "docs/understand/attacks.md";
+/// Pages whose rows name tests.
+const PAGES_OF_TESTS: [&str; 2] = ["docs/understand/attacks.md", "docs/understand/found.md"];
 const DECISIONS: &str = "docs/decisions/";
 const KEPT_BY: &str = "**Kept by**";
 const CHANGELOG: &str = "CHANGELOG.md";
@@ -106,7 +107,7 @@ fn ends_with(file: &str, path: &str) -> bool {
     })
 }
 
-/// `wire::json::Limits`: the first word is a crate of ours, so the last must be a word of its code.
+/// `wire::json::Limits`: the first word is a crate of ours, so the last must be a word of its code, or of tests of that name.
 fn missing_item(tree: &Tree, name: &str) -> Option<String> {
     let path = name.split(['(', '<', '{']).next().unwrap_or_default();
     let (first, _) = path.split_once("::")?;
@@ -115,9 +116,11 @@ fn missing_item(tree: &Tree, name: &str) -> Option<String> {
         return None;
     }
     let home = format!("crates/{first}/");
+    // Or of the integration tests, which are named after what they try.
+    let tests = format!("crates/portcullis/tests/it/{first}");
     let known = tree
         .rust()
-        .filter(|(file, _)| file.starts_with(&home))
+        .filter(|(file, _)| file.starts_with(&home) || file.starts_with(&tests))
         .any(|(file, text)| {
             source::has_word(text, last)
                 || ends_with(file, &format!("{last}.rs"))
@@ -288,20 +291,19 @@ fn out_of_order(code: &str, stages: &[&str]) -> Option<Finding> {
 pub(crate) fn attacks(tree: &Tree) -> Vec<Finding> {
     let functions = pages::functions(tree);
     let mut found = Vec::new();
-    for (at, line) in tree.get(ATTACKS).unwrap_or_default().lines().enumerate() {
-        let is_name = |span: &&str| {
-            span.contains('_')
-                && span
-                    .chars()
-                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "_:".contains(c))
-        };
-        for span in code_spans(line).filter(is_name) {
-            if !functions.contains(span.rsplit("::").next().unwrap_or_default()) {
-                found.push(Finding::at(
-                    ATTACKS,
-                    at + 1,
-                    format!("no test is called `{span}`"),
-                ));
+    let is_name = |span: &&str| {
+        span.contains('_')
+            && span
+                .chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "_:".contains(c))
+    };
+    for page in PAGES_OF_TESTS {
+        for (at, line) in tree.get(page).unwrap_or_default().lines().enumerate() {
+            for span in code_spans(line).filter(is_name) {
+                if !functions.contains(span.rsplit("::").next().unwrap_or_default()) {
+                    let what = format!("no test is called `{span}`");
+                    found.push(Finding::at(page, at + 1, what));
+                }
             }
         }
     }

@@ -522,6 +522,13 @@ fn attacks() {
         &check("| forged host | checked | `a_forged_host_is_refused` |"),
         &["docs/understand/attacks.md:1"],
     );
+    red(
+        &docs::attacks(&tree(&[(
+            "docs/understand/found.md",
+            "- **H1** Names. `words::a_name_is_shown`.",
+        )])),
+        &["docs/understand/found.md:1"],
+    );
     green(&docs::attacks(&Tree::default()));
 }
 

@@ -168,3 +168,24 @@ fn verdict(report: &Report, finding: Option<&str>, bodies: Option<&BodyReport>) 
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::without_intent;
+
+    #[test]
+    fn outcomes_without_an_intent_are_explained() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(audit::Ledger::at(dir.path()).unwrap());
+        let mut report = audit::verify(dir.path()).unwrap();
+        (report.intents, report.outcomes, report.open_intents) = (310, 308, 2);
+        assert_eq!(without_intent(&report), "");
+        report.outcomes = 312;
+        let said = without_intent(&report);
+        assert!(said.starts_with(" (4 of calls without an intent"), "{said}");
+        assert!(said.ends_with("failed before they were sent)"), "{said}");
+        report.first = 1;
+        let said = without_intent(&report);
+        assert!(said.contains("their intents were removed"), "{said}");
+    }
+}
