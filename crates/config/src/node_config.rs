@@ -128,7 +128,7 @@ listen: 127.0.0.1:9
                 ("`spec.node", 5),
                 ("`spec.network", 6),
                 ("`spec.llm_providers", 7),
-                ("`spec.secrets", 15)
+                ("`spec.secrets", 16)
             ]
         );
         assert!(

@@ -251,7 +251,7 @@ fn forty_malformed_files_are_refused_or_leave_the_good_entry() {
         "{mcpServers: {}}",
         "{\"a\": 01}",
         "{\"a\": NaN}",
-        "{,}",
+        "{,,}",
         "{\"a\": \"\u{1}\"}",
         &deep,
         &long,

@@ -355,6 +355,7 @@ impl ServerSpec {
     #[must_use]
     pub fn connects_like(&self, other: &Self) -> bool {
         self.transport == other.transport
+            && self.rotation == other.rotation
             && self.standing == other.standing
             && self.runs() == other.runs()
             && self.allow == other.allow

@@ -120,11 +120,7 @@ fn a_dry_run_writes_nothing() {
     ] {
         let said = house.run(args);
         assert_eq!(said.code, Some(0), "{said:?}");
-        assert!(
-            said.stdout
-                .contains("keychain:import.cursor.local-server.API_TOKEN (30 bytes)"),
-            "{said:?}"
-        );
+        assert!(said.stdout.contains(".API_TOKEN (30 bytes)"), "{said:?}");
         assert!(!said.stdout.contains("CaNaRy"));
     }
     assert_eq!(before, (house.files("user"), house.files("gate")));
