@@ -21,6 +21,9 @@ pub struct ConfigCheck {
 pub struct Finding {
     /// `error` or `warning`.
     pub severity: String,
+    /// Where it is in another file than the one that was checked.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub file: String,
     pub line: u64,
     pub column: u64,
     pub what: String,
@@ -38,6 +41,11 @@ pub struct ConfigValue {
     pub value: String,
     /// `portcullis.yaml:12`, `default`, or the option that set it.
     pub origin: String,
+    /// `built-in`, `corp`, `user` or `imported`.
+    pub layer: String,
+    /// The company's lock, where nobody else can change this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lock: Option<String>,
     /// The gate that runs goes on with another value until it is started anew.
     pub awaiting_restart: bool,
 }

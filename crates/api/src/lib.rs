@@ -7,6 +7,7 @@
 //! Invariant: an operation has one path, one method, one role. Test `every_operation_is_found_by_its_own_path_and_no_other`.
 
 mod audit;
+mod connectors;
 mod decide;
 mod executions;
 mod files;
@@ -25,6 +26,9 @@ mod volumes;
 pub use audit::{
     ApprovalCounts, CallCounts, Item, LedgerState, Lineage, Listed, LogRecord, Party, Period,
     Records, RecordsQuery, Report, Row, ShownCall, Step,
+};
+pub use connectors::{
+    Connector, ConnectorRemoved, Connectors, MODE, NewConnector, PROFILE, Reloaded,
 };
 pub use decide::{
     Answered, Approval, Check, CheckedStage, Explain, Explanation, LastingAnswer, RecordedVerdict,

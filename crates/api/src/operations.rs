@@ -5,12 +5,13 @@
 
 use crate::{
     AllOrOpen, Answered, Approval, ApproveDefinitions, Approved, BeginExecution, BundleCheck,
-    BundleText, Classify, ConfigCheck, ConfigValue, Direction, Done, EventStream, EventsQuery,
-    Execution, ExecutionBegun, Explain, Explanation, Input, Jail, LastingAnswer, Lineage,
-    MustReason, Nothing, Period, PolicyDiff, PolicyDiffQuery, PolicySuggestQuery, Reasoned,
-    Records, RecordsQuery, Report, Review, Role, Server, ServerChange, Session, SessionReset, Sink,
-    Status, Suggestion, Task, TaskBegun, Tool, Volume, VolumeContent, VolumeEntry, VolumeFile,
-    VolumeLabel, VolumePlace, VolumeRemoval, Yes,
+    BundleText, Classify, ConfigCheck, ConfigValue, Connector, ConnectorRemoved, Connectors,
+    Direction, Done, EventStream, EventsQuery, Execution, ExecutionBegun, Explain, Explanation,
+    Input, Jail, LastingAnswer, Lineage, MustReason, NewConnector, Nothing, Period, PolicyDiff,
+    PolicyDiffQuery, PolicySuggestQuery, Reasoned, Records, RecordsQuery, Reloaded, Report, Review,
+    Role, Server, ServerChange, Session, SessionReset, Sink, Status, Suggestion, Task, TaskBegun,
+    Tool, Volume, VolumeContent, VolumeEntry, VolumeFile, VolumeLabel, VolumePlace, VolumeRemoval,
+    Yes,
 };
 
 /// How an operation is asked for over HTTP.
@@ -155,6 +156,14 @@ operations! {
     ApproveDefinitions, "definitions.approve", Post "servers/{server}/approve", Operator, Gate, super::ApproveDefinitions => Approved;
     /// Reads the configuration again; a bad one changes nothing.
     Reload, "config.reload", Post "reload", Operator, Gate, Nothing => Done;
+    /// The same, in the words of host programs; also at `/reload-config`.
+    ReloadConfig, "config.reload_config", Post "reload-config", Operator, Gate, Nothing => Reloaded;
+    /// The servers of every layer, as the files have them; also at `/mcp/connectors`.
+    Connectors, "connectors.list", Get "connectors", Viewer, Files, Nothing => super::Connectors;
+    /// Adds a server to the person's own file, UNTRUSTED; also as POST to `/mcp/connectors`.
+    AddConnector, "connectors.add", Post "connectors/add", Operator, Gate, NewConnector => Connector;
+    /// Removes a server from the person's own file; also as DELETE of `/mcp/connectors/{server}`.
+    RemoveConnector, "connectors.remove", Post "connectors/{server}/remove", Operator, Gate, Nothing => ConnectorRemoved;
     /// What each caller's session has seen.
     Sessions, "sessions.list", Get "sessions", Viewer, Gate, Nothing => Vec<Session>;
     /// Begins a caller's session anew; the caller is named by id or name.

@@ -9,6 +9,7 @@ use terminal::ColorChoice;
 mod audit;
 mod decide;
 mod executions;
+mod import;
 mod seal;
 mod servers;
 mod task;
@@ -17,6 +18,7 @@ mod volume;
 pub use audit::*;
 pub use decide::*;
 pub use executions::*;
+pub use import::*;
 pub use seal::*;
 pub use servers::*;
 pub use task::*;
@@ -125,6 +127,12 @@ pub enum Verb {
     /// Show what to paste into an MCP client
     #[command(subcommand)]
     Clients(Clients),
+    /// Take over the servers that other programs have
+    ///
+    /// Claude Code, Claude Desktop, Codex, Cursor, Gemini CLI, opencode, VS Code, Windsurf and Zed. Servers arrive switched off and UNTRUSTED, in
+    /// imported.yaml; secrets that were written out go into the vault.
+    #[command(after_help = IMPORT_EXAMPLES)]
+    Import(Import),
     /// Keep a user's own token for a server, for tools that require it
     ///
     /// A tool with `requires_user_auth` is called with the account of the user behind the call, never with the server's own. The token is
@@ -141,6 +149,8 @@ pub enum Verb {
     Audit(Audit),
     /// Print a completion script for a shell
     Completions(Completions),
+    /// Print the manual page, or write the pages of all verbs into a directory
+    Man(Man),
     /// Play a small MCP server on standard input and output
     #[command(hide = true)]
     DemoServer(DemoServer),
@@ -392,6 +402,8 @@ pub enum Secret {
     List,
     /// Delete a stored secret
     Delete(SecretName),
+    /// Let the running gate look for new versions of the secrets it reads from stores
+    Refresh,
 }
 
 #[derive(Debug, Args)]
@@ -504,6 +516,13 @@ pub struct AuditShow {
 #[derive(Debug, Args)]
 pub struct Completions {
     pub shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub struct Man {
+    /// Write a page for each verb into DIR
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -5,7 +5,6 @@
 
 mod edit;
 mod file;
-mod jsonc;
 
 use std::{
     ffi::OsString,

@@ -2,23 +2,33 @@
 
 use std::path::Path;
 
+use home::Home;
 use terminal::Trouble;
 
-/// Reads and resolves the home's file; mistakes are a matter of usage.
+/// Reads and resolves one file by itself; mistakes are a matter of usage.
 pub fn load(file: &Path) -> Result<(config::Raw, config::Resolved), Trouble> {
-    config::load(file).map_err(|error| match error {
-        config::LoadError::Read { .. } => {
-            Trouble::failed(format!("{error}\n`portcullis up` creates it; `portcullis config path` says where it is looked for"))
-        }
-        config::LoadError::Invalid(report) => Trouble::usage(report),
-    })
+    config::load(file).map_err(trouble)
 }
 
-/// The same as [`load`], the files that it names included.
-pub fn load_whole(file: &Path) -> Result<(config::Raw, config::Resolved), Trouble> {
-    let (raw, resolved) = load(file)?;
+/// The same for a home: with what its company says, and what was imported.
+pub fn of_home(home: &Home) -> Result<(config::Raw, config::Resolved), Trouble> {
+    home::layers::load(home).map_err(trouble)
+}
+
+/// The same as [`of_home`], the files that it names included.
+pub fn whole_of_home(home: &Home) -> Result<(config::Raw, config::Resolved), Trouble> {
+    let (raw, resolved) = of_home(home)?;
     match config::named_files::mistakes(&resolved) {
         mistakes if mistakes.is_empty() => Ok((raw, resolved)),
         mistakes => Err(Trouble::usage(raw.report(mistakes))),
+    }
+}
+
+pub(crate) fn trouble(error: config::LoadError) -> Trouble {
+    match error {
+        config::LoadError::Read { .. } => Trouble::failed(format!(
+            "{error}\n`portcullis up` creates it; `portcullis config path` says where it is looked for"
+        )),
+        config::LoadError::Invalid(report) => Trouble::usage(report),
     }
 }

@@ -445,7 +445,11 @@ pub fn explained(rows: &[Explained], style: Style) -> String {
     let rows: Vec<Vec<Cell>> = rows
         .iter()
         .map(|row| {
-            let origin = match (row.awaiting_restart, row.origin.as_str()) {
+            let origin = match &row.lock {
+                Some(_) => format!("{} (locked)", row.origin),
+                None => row.origin.clone(),
+            };
+            let origin = match (row.awaiting_restart, origin.as_str()) {
                 (true, origin) => {
                     painted(format!("{origin}, in force after a restart"), Paint::Yellow)
                 }

@@ -95,6 +95,9 @@ fn every_verb_is_understood() {
         "portcullis audit check-proof proof.txt --key key.txt",
         "portcullis audit erase 19a8c-17 --reason private",
         "portcullis completions bash",
+        "portcullis man --out man",
+        "portcullis import --all --project . --take-over",
+        "portcullis import --undo 3",
         "portcullis demo-server notes",
     ] {
         parsed(line);

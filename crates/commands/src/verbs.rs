@@ -16,7 +16,9 @@ pub mod connect;
 pub mod decide;
 pub mod doctor;
 pub mod executions;
+pub mod import;
 pub mod lineage;
+pub mod man;
 pub mod policy;
 pub mod sandbox;
 pub mod seal;
@@ -85,6 +87,7 @@ pub fn run(
             }
         }
         Verb::Clients(verb) => clients::run(verb, given_home, home, screen),
+        Verb::Import(args) => import::run(args, given_home, home, screen),
         Verb::ConnectAccount(args) => account::run(args, home, screen),
         Verb::Config(args::Config::Explain(args)) if args.file.is_none() => {
             status::explain_config(home, screen)
@@ -93,7 +96,7 @@ pub fn run(
         Verb::Secret(verb) => {
             let exit = secret::run(verb, home, screen)?;
             match verb {
-                args::Secret::List => Ok(exit),
+                args::Secret::List | args::Secret::Refresh => Ok(exit),
                 args::Secret::Set(_) | args::Secret::Delete(_) => reloaded(exit, home),
             }
         }
@@ -102,6 +105,7 @@ pub fn run(
             screen.out.write_all(&args::completions(args.shell))?;
             Ok(Exit::Done)
         }
+        Verb::Man(args) => man::run(args, screen),
         Verb::DemoServer(args) => program.demo_server(args.name, screen),
     }
 }
@@ -138,7 +142,7 @@ fn servers(verb: &args::Servers, home: &Home, screen: &mut Screen<'_>) -> Result
 }
 
 /// What a server kept in the home of its own goes with it, and so do its login and its users' accounts.
-fn forget(id: &str, home: &Home) -> Result<(), Trouble> {
+pub(crate) fn forget(id: &str, home: &Home) -> Result<(), Trouble> {
     let Ok(id) = vocab::ServerId::parse(id) else {
         return Ok(());
     };
@@ -170,7 +174,7 @@ fn policy(verb: &args::Policy, home: &Home, screen: &mut Screen<'_>) -> Result<E
 }
 
 /// Lets a running gate read what was changed.
-fn reloaded(exit: Exit, home: &Home) -> Result<Exit, Trouble> {
+pub(crate) fn reloaded(exit: Exit, home: &Home) -> Result<Exit, Trouble> {
     if exit == Exit::Done {
         status::reload_if_running(home)?;
     }

@@ -428,7 +428,7 @@ fn splice(text: &str, first: usize, last: usize, lines: &str) -> String {
 }
 
 /// Every entry of `mcp_servers` with its id and the place where it starts, in either form.
-fn entries(root: &Node) -> Vec<(&str, Place, &Node)> {
+pub(super) fn entries(root: &Node) -> Vec<(&str, Place, &Node)> {
     match root.get("mcp_servers").map(|node| &node.value) {
         Some(Value::Map(entries)) => entries
             .iter()

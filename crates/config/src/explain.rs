@@ -7,6 +7,7 @@ use super::{
     Raw,
     check::join,
     keys::{self, Key, Kind},
+    layers,
     tree::{Node, Value},
 };
 
@@ -21,12 +22,8 @@ pub struct Override {
 /// In the order of the table; servers in the order of the file. Call it on a file that resolves.
 #[must_use]
 pub fn explain(raw: &Raw, overrides: &[Override]) -> Vec<Explained> {
-    let file = raw.file.file_name().map_or_else(
-        || raw.file.display().to_string(),
-        |name| name.to_string_lossy().into_owned(),
-    );
     let mut walk = Walk {
-        file,
+        raw,
         rows: Vec::new(),
     };
     walk.table(Some(&raw.root), keys::ROOT, "");
@@ -36,15 +33,18 @@ pub fn explain(raw: &Raw, overrides: &[Override]) -> Vec<Explained> {
             row.origin = set.origin.to_owned();
         }
     }
+    for row in &mut walk.rows {
+        row.lock = raw.layers.lock_of(&row.key).map(ToString::to_string);
+    }
     walk.rows
 }
 
-struct Walk {
-    file: String,
+struct Walk<'a> {
+    raw: &'a Raw,
     rows: Vec<Explained>,
 }
 
-impl Walk {
+impl Walk<'_> {
     fn table(&mut self, node: Option<&Node>, keys: &'static [Key], path: &str) {
         let idle = node.map_or(&[][..], idle_keys);
         for key in keys.iter().filter(|key| !idle.contains(&key.name)) {
@@ -65,12 +65,13 @@ impl Walk {
                 self.named(node, mapped, listed, path)
             }
             (_, Some(node)) => {
-                let origin = format!("{}:{}", self.file, node.place.line);
+                let file = self.raw.layers.file_of(&self.raw.file, node.place);
                 self.rows.push(Explained {
                     key: path.to_owned(),
                     value: show(node),
-                    origin,
-                    awaiting_restart: false,
+                    origin: format!("{file}:{}", node.place.line),
+                    layer: layers::name(node.place.layer).to_owned(),
+                    ..Explained::default()
                 });
             }
             (_, None) if key.default.is_empty() => {}
@@ -80,7 +81,8 @@ impl Walk {
                     key: path.to_owned(),
                     value,
                     origin,
-                    awaiting_restart: false,
+                    layer: "built-in".to_owned(),
+                    ..Explained::default()
                 });
             }
         }

@@ -22,6 +22,9 @@ pub struct Place {
     pub end_column: usize,
     #[serde(skip)]
     pub end: usize,
+    /// Which file of the configuration this is in: [`crate::layers::USER`] or another.
+    #[serde(skip)]
+    pub layer: u8,
 }
 
 impl Place {
@@ -34,6 +37,7 @@ impl Place {
             end_line: 1,
             end_column: 1,
             end: 0,
+            layer: 0,
         }
     }
 
@@ -66,6 +70,9 @@ pub struct Finding {
     pub fix: Box<str>,
     /// The line itself, without its end. Empty until a [`Report`] has seen the source.
     pub excerpt: String,
+    /// The file, where it is not the report's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// The place holds a credential: the excerpt stops before it.
     #[serde(skip)]
     pub hidden: bool,
@@ -80,6 +87,7 @@ impl Finding {
             what: what.into(),
             fix: fix.into(),
             excerpt: String::new(),
+            file: None,
             hidden: false,
         }
     }
@@ -147,6 +155,17 @@ impl Report {
         Self::of_lines(file, &lines, findings)
     }
 
+    /// Both, the findings of `other` with the name of their own file.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.findings
+            .extend(other.findings.into_iter().map(|mut finding| {
+                finding.file.get_or_insert_with(|| other.file.clone());
+                finding
+            }));
+        self
+    }
+
     fn of_lines(file: &str, lines: &[String], mut findings: Vec<Finding>) -> Self {
         findings.sort_by_key(|finding| (finding.place.line, finding.place.column));
         findings.dedup();
@@ -188,7 +207,8 @@ impl fmt::Display for Report {
             if index > 0 {
                 f.write_char('\n')?;
             }
-            f.write_str(&render(&self.file, finding))?;
+            let file = finding.file.as_deref().unwrap_or(&self.file);
+            f.write_str(&render(file, finding))?;
         }
         Ok(())
     }

@@ -17,6 +17,7 @@ pub use jails::{JAIL_KEYS, JAILS};
 pub use super::{
     server::{LISTED_SERVER, SERVER},
     sinks::{SINK, SINK_KINDS},
+    stores::{SECRETS, STORE, STORE_AUTH},
     volumes::{LISTED_VOLUME, VOLUME},
 };
 pub use limits::LIMITS;
@@ -230,6 +231,18 @@ pub static ROOT: &[Key] = &[
         "Who signs the tokens of signed calls, for whom, and for how long.",
     ),
     key(
+        "connectors",
+        Kind::Table(CONNECTORS),
+        "",
+        "What host programs may do at `/mcp/connectors`.",
+    ),
+    key(
+        "secrets",
+        Kind::Table(SECRETS),
+        "",
+        "Secret stores that references lead to; see docs/operate/secrets.md.",
+    ),
+    key(
         "oauth",
         Kind::Table(OAUTH),
         "",
@@ -237,6 +250,14 @@ pub static ROOT: &[Key] = &[
          new` stay good beside them.",
     ),
 ];
+
+pub static CONNECTORS: &[Key] = &[key(
+    "commands",
+    Kind::Flag,
+    "false",
+    "Let operators add servers with a `command` over HTTP. Without it only servers with a `url`: an HTTP client does not cause a new \
+     program to run.",
+)];
 
 pub static POLICY: &[Key] = &[key(
     "bundle",

@@ -7,6 +7,7 @@
 
 pub mod bundle;
 mod check;
+pub mod corp;
 mod default_file;
 pub mod edit;
 mod explain;
@@ -14,8 +15,10 @@ mod fields;
 pub mod finding;
 pub mod key_files;
 pub mod keys;
+pub mod layers;
 pub mod manifests;
 pub mod named_files;
+mod node_config;
 mod oauth;
 mod reference;
 mod resolve;
@@ -26,6 +29,7 @@ mod secret;
 mod server;
 mod signed;
 mod sinks;
+pub mod stores;
 pub mod tree;
 pub mod units;
 mod volumes;
@@ -53,6 +57,8 @@ pub struct Raw {
     pub file: PathBuf,
     pub text: String,
     pub root: tree::Node,
+    /// The other files that the tree is of, and what they say of this one.
+    pub layers: layers::Layers,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -66,11 +72,18 @@ pub enum LoadError {
 impl Raw {
     pub fn parse(file: &Path, text: &str) -> Result<Self, Report> {
         match tree::parse(text) {
-            Ok(root) => Ok(Self {
-                file: file.to_owned(),
-                text: text.to_owned(),
-                root,
-            }),
+            Ok(root) => {
+                let (root, passed_over) = node_config::lifted(root);
+                Ok(Self {
+                    file: file.to_owned(),
+                    text: text.to_owned(),
+                    root,
+                    layers: layers::Layers {
+                        passed_over,
+                        ..layers::Layers::default()
+                    },
+                })
+            }
             Err(findings) => Err(Report::new(&file.display().to_string(), text, findings)),
         }
     }
@@ -80,8 +93,23 @@ impl Raw {
         let base = self.file.parent().unwrap_or(Path::new(""));
         let mut resolved =
             resolve::resolve(&self.root, base).map_err(|findings| self.report(findings))?;
+        self.layers.hold(&mut resolved);
         resolved.warnings = self.report(resolved.warnings).findings;
         Ok(resolved)
+    }
+
+    /// Where the entry of a server begins, and what stands there.
+    #[must_use]
+    pub fn server(&self, id: &str) -> Option<(Place, &tree::Node)> {
+        edit::entries(&self.root)
+            .into_iter()
+            .find(|(name, ..)| *name == id)
+            .map(|(_, place, node)| (place, node))
+    }
+
+    /// The ids of all servers.
+    pub fn server_ids(&self) -> impl Iterator<Item = &str> {
+        edit::entries(&self.root).into_iter().map(|(id, ..)| id)
     }
 
     /// The findings with the file's name and lines.
@@ -89,12 +117,26 @@ impl Raw {
     pub fn report(&self, findings: Vec<Finding>) -> Report {
         let mut credentials = Vec::new();
         secret::find(&self.root, "", &mut credentials);
-        Report::hiding(
-            &self.file.display().to_string(),
-            &self.text,
-            findings,
-            &credentials,
-        )
+        let in_layer = |layer: u8, file: &Path, text: &str| {
+            let findings = findings
+                .iter()
+                .filter(|finding| finding.place.layer == layer && finding.file.is_none());
+            let credentials: Vec<Place> = credentials
+                .iter()
+                .filter(|place| place.layer == layer)
+                .copied()
+                .collect();
+            let file = file.display().to_string();
+            Report::hiding(&file, text, findings.cloned().collect(), &credentials)
+        };
+        let own = in_layer(layers::USER, &self.file, &self.text);
+        let mut report = self.layers.files.iter().fold(own, |report, other| {
+            report.and(in_layer(other.layer, &other.file, &other.text))
+        });
+        // Those that were in a report already.
+        let settled = findings.iter().filter(|finding| finding.file.is_some());
+        report.findings.extend(settled.cloned());
+        report
     }
 }
 

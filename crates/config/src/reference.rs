@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{
+    corp,
     keys::{self, Key, Kind},
     units,
 };
@@ -41,8 +42,8 @@ mcp_servers:
 
 Credentials are never written here. A value is a reference to one: `env:NAME` (a variable of the gate's own environment),
 `keychain:name` (stored with `portcullis secret set name`), `secret:engine/path#field` (a secret store; without `#field` the field
-is `value`). A literal credential is refused with its line. This version reads no secret store: what needs a `secret:` reference does not
-start.
+is `value`). A literal credential is refused with its line. A `secret:` reference needs a store under `secrets.stores` that
+has the engine; without one, what needs the secret does not start.
 
 Some keys of files written for other gates are accepted and do nothing here. They are marked below, and `portcullis config check`
 warns of each one that a file uses.
@@ -113,8 +114,17 @@ pub fn reference() -> String {
         keys::CAPABILITY,
     );
     section(&mut page, "seal", keys::SEAL);
+    section(&mut page, "connectors", keys::CONNECTORS);
+    section(&mut page, "secrets", keys::SECRETS);
+    section(&mut page, "secrets.stores.NAME", keys::STORE);
+    section(&mut page, "secrets.stores.NAME.auth", keys::STORE_AUTH);
     section(&mut page, "oauth", keys::OAUTH);
     section(&mut page, "oauth.issuers[]", keys::ISSUER);
+    page.push_str("\n## The company's file\n\nWhat only a company's signed file has; see [layers](../operate/layers.md).\n");
+    section(&mut page, "corp.yaml", corp::CORP);
+    section(&mut page, "corp.yaml: locks[]", corp::LOCK);
+    section(&mut page, "corp.yaml: forbid[]", corp::FORBID);
+    section(&mut page, "corp.yaml: registry[]", corp::REGISTERED);
     page
 }
 

@@ -16,14 +16,15 @@ use policy::{Budget, Influence};
 use vocab::ServerId;
 
 use super::{
-    check,
+    check, corp,
     fields::Fields,
     finding::{Finding, Place, Severity, nearest},
     keys::{self, Kind},
     oauth,
     resolved::{BundleSource, Resolved, Retention},
+    secret,
     server::{self, Dotted},
-    signed, sinks,
+    signed, sinks, stores,
     tree::{Node, Value},
     units, volumes,
 };
@@ -60,6 +61,8 @@ pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>
         retention: retention(top.table("audit"), &mut findings),
         sinks: Vec::new(),
         ca_files: ca_files(top.table("trust"), base, &mut findings),
+        connector_commands: top.table("connectors").flag("commands"),
+        stores: stores::stores(top.table("secrets"), base, &mut findings),
         agents: signed::agents(top.node("agents"), &contexts, &servers, base, &mut findings),
         servers,
         volumes: volumes::volumes(top.node("volumes"), base, &mut findings),
@@ -77,6 +80,13 @@ pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>
         &resolved.servers,
         &mut findings,
     );
+    let mut reachable = Vec::new();
+    for store in &resolved.stores {
+        secret::led_to(root, &store.engines, &mut reachable);
+    }
+    findings.retain(|finding| {
+        !(finding.what.contains(secret::NO_STORE) && reachable.contains(&finding.place))
+    });
     resolved.sinks = sinks::lower(top.table("audit"), base, &resolved.ca_files, &mut findings);
     if findings
         .iter()
@@ -272,6 +282,10 @@ pub(super) fn path_at(node: &Node, base: &Path, findings: &mut Vec<Finding>) -> 
     if text.starts_with('~') {
         let what = format!("`{text}`: `~` is not expanded here");
         findings.push(Finding::error(node.place, what, "write the whole path"));
+        return None;
+    }
+    if let Some(finding) = corp::relative(node.place, text) {
+        findings.push(finding);
         return None;
     }
     Some(base.join(text))

@@ -9,7 +9,10 @@ use policy::{
     context::{AgentTools, Ceilings},
 };
 
-use super::finding::{Finding, Place};
+use super::{
+    finding::{Finding, Place},
+    stores::StoreSpec,
+};
 
 /// A file that was read and has no mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +27,10 @@ pub struct Resolved {
     pub sinks: Vec<sinks::Spec>,
     /// Certificate authorities to trust beside the system's.
     pub ca_files: Vec<PathBuf>,
+    /// Whether a server with a command may be added over HTTP.
+    pub connector_commands: bool,
+    /// Where `secret:` references lead.
+    pub stores: Vec<StoreSpec>,
     /// In the order of the file; those that are skipped or disabled included.
     pub servers: Vec<ServerSpec>,
     /// Without a root where the gate keeps the files itself.

@@ -77,20 +77,40 @@ pub(super) fn check_reference(node: &Node, text: &str, path: &str) -> Result<(),
     }
 }
 
-/// A reference that is well formed and that this version cannot follow.
+/// What is said of a reference that no store of the file has the engine of.
+pub(super) const NO_STORE: &str = "no secret store has its engine";
+
+/// The places of references whose engine is one of these.
+pub(super) fn led_to(node: &Node, engines: &[String], found: &mut Vec<Place>) {
+    match &node.value {
+        Value::Map(entries) => entries
+            .iter()
+            .for_each(|(_, value)| led_to(value, engines, found)),
+        Value::List(items) => items.iter().for_each(|item| led_to(item, engines, found)),
+        _ => {
+            let reference = node.text().and_then(parse_reference);
+            if let Some(Ok(SecretRef::Engine { engine, .. })) = reference
+                && engines.contains(&engine)
+            {
+                found.push(node.place);
+            }
+        }
+    }
+}
+
+/// A reference that is well formed and leads nowhere, unless a store of the file has its engine.
 pub(super) fn out_of_reach(node: &Node, path: &str) -> Option<Finding> {
     let reference = node
         .text()
         .filter(|text| text.starts_with("secret:"))
         .and_then(parse_reference)?;
     reference.ok()?;
-    let what = format!(
-        "`{path}` has no effect in this version: no secret store can be read, so what needs the secret does not start"
-    );
+    let what =
+        format!("`{path}` has no effect: {NO_STORE}, so what needs the secret does not start");
     Some(Finding::warning(
         node.place,
         what,
-        "use `env:NAME`, or `keychain:name` stored with `portcullis secret set name`",
+        "name the store under `secrets.stores`, or use `env:NAME`, or `keychain:name` stored with `portcullis secret set name`",
     ))
 }
 

@@ -358,6 +358,7 @@ pub(super) fn lower(
         health: entry.health(findings),
         allow: allow(fields.table("allow")),
         capabilities: dotted.iter().map(|(name, _)| name.clone()).collect(),
+        rotation: 0,
     };
     (spec, dotted)
 }

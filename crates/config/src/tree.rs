@@ -94,6 +94,47 @@ impl Node {
             .map(|(_, node)| node)
     }
 
+    /// The same, as part of another file of the configuration.
+    #[must_use]
+    pub fn in_layer(mut self, layer: u8) -> Self {
+        self.place.layer = layer;
+        self.value = match self.value {
+            Value::List(items) => {
+                Value::List(items.into_iter().map(|item| item.in_layer(layer)).collect())
+            }
+            Value::Map(entries) => Value::Map(
+                entries
+                    .into_iter()
+                    .map(|(mut key, node)| {
+                        key.place.layer = layer;
+                        (key, node.in_layer(layer))
+                    })
+                    .collect(),
+            ),
+            scalar @ Value::Scalar { .. } => scalar,
+        };
+        self
+    }
+
+    /// The same as JSON; what is plain and reads as a flag or a number is one.
+    #[must_use]
+    pub fn json(&self) -> serde_json::Value {
+        use serde_json::Value as Json;
+        match &self.value {
+            _ if self.is_null() => Json::Null,
+            Value::Scalar { text, plain } => match (self.flag(), text.parse::<i64>()) {
+                (Some(flag), _) => flag.into(),
+                (None, Ok(number)) if *plain => number.into(),
+                _ => text.as_str().into(),
+            },
+            Value::List(items) => items.iter().map(Self::json).collect(),
+            Value::Map(entries) => entries
+                .iter()
+                .map(|(key, node)| (key.name.clone(), node.json()))
+                .collect(),
+        }
+    }
+
     /// What a person would call this.
     #[must_use]
     pub fn describe(&self) -> &'static str {
@@ -175,6 +216,7 @@ fn place_of(span: Span) -> Place {
         end_line: span.end.line().max(1),
         end_column: column(&span.end),
         end: span.end.index(),
+        layer: 0,
     }
 }
 

@@ -203,6 +203,20 @@ impl Admin {
         found.ok_or_else(|| Problem::no_server(id.as_str()))
     }
 
+    /// The same in the words of host programs.
+    pub async fn reload_config(&self) -> Result<api::Reloaded, Problem> {
+        let applied = self.reload().await.map_err(|problem| Problem {
+            kind: api::Kind::Broken,
+            ..problem
+        })?;
+        Ok(api::Reloaded {
+            success: true,
+            reloaded: true,
+            message: applied,
+            ..api::Reloaded::default()
+        })
+    }
+
     /// Reads the configuration again; a bad one changes nothing. Returns what was applied. Files are read aside: others' calls go on
     /// meanwhile.
     pub async fn reload(&self) -> Result<String, Problem> {

@@ -2,14 +2,13 @@
 
 use std::{
     io,
-    path::Path,
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use api::{Kind, Operation, Problem};
 use audit::Filter;
 use config::{
-    LoadError, Report, Resolved,
+    LoadError, Raw, Report, Resolved,
     bundle::{self, BundleError},
     manifests, named_files,
 };
@@ -17,7 +16,7 @@ use policy::cedar::{self, Bundle, Changed, Decision};
 use reports::{CallerNames, Calls, Found, Lost, Query};
 
 use crate::{
-    Home,
+    Home, layers,
     recorded::{self, Wanted},
     tokens,
     when::When,
@@ -41,8 +40,9 @@ pub fn answer(
             let direction: api::Direction = api::read(input)?;
             api::text(&lineage(home, name, direction.forward)?)
         }
-        Operation::CheckConfig => api::text(&check_config(&home.config_file())?.0),
-        Operation::ExplainConfig => api::text(&explain_config(&home.config_file())?),
+        Operation::CheckConfig => api::text(&check_config(layers::load(home))?.0),
+        Operation::Connectors => api::text(&connectors(home)?),
+        Operation::ExplainConfig => api::text(&explain_config(home)?),
         Operation::CheckPolicy => {
             let given: api::BundleText = api::read(input)?;
             let bundle = match given.policies {
@@ -94,6 +94,9 @@ pub fn answer(
         | Operation::PutOnVolume
         | Operation::RemoveFromVolume
         | Operation::LabelOnVolume
+        | Operation::ReloadConfig
+        | Operation::AddConnector
+        | Operation::RemoveConnector
         | Operation::Sinks => return Err(Problem::broken("only a running gate knows this")),
     })
 }
@@ -217,8 +220,10 @@ pub fn lineage(home: &Home, call: &str, forward: bool) -> Result<api::Lineage, P
 }
 
 /// All findings of a configuration file, also as they are printed.
-pub fn check_config(file: &Path) -> Result<(api::ConfigCheck, Report), Problem> {
-    let (report, servers) = match config::load(file) {
+pub fn check_config(
+    loaded: Result<(Raw, Resolved), LoadError>,
+) -> Result<(api::ConfigCheck, Report), Problem> {
+    let (report, servers) = match loaded {
         Ok((raw, resolved)) => {
             let mut named = named_files::mistakes(&resolved);
             named.extend(manifests::idle(&resolved));
@@ -235,6 +240,7 @@ pub fn check_config(file: &Path) -> Result<(api::ConfigCheck, Report), Problem> 
             config::Severity::Warning => "warning",
         }
         .to_owned(),
+        file: finding.file.clone().unwrap_or_default(),
         line: finding.place.line as u64,
         column: finding.place.column as u64,
         what: finding.what.to_string(),
@@ -251,13 +257,43 @@ pub fn check_config(file: &Path) -> Result<(api::ConfigCheck, Report), Problem> 
 }
 
 /// Every value of a file that can be used, and where it came from.
-fn explain_config(file: &Path) -> Result<Vec<api::ConfigValue>, Problem> {
-    let (raw, _) = config::load(file).map_err(|error| invalid(&error))?;
+fn explain_config(home: &Home) -> Result<Vec<api::ConfigValue>, Problem> {
+    let (raw, _) = layers::load(home).map_err(|error| invalid(&error))?;
     Ok(config::explain(&raw, &[]))
 }
 
+/// The servers of every layer, by id.
+pub fn connectors(home: &Home) -> Result<api::Connectors, Problem> {
+    let (raw, _) = layers::load(home).map_err(|error| invalid(&error))?;
+    let mut servers: Vec<api::Connector> = raw
+        .server_ids()
+        .filter_map(|id| connector(&raw, id))
+        .collect();
+    servers.sort_by(|a, b| a.id.cmp(&b.id));
+    Ok(api::Connectors {
+        mode: api::MODE.to_owned(),
+        profile_id: api::PROFILE.to_owned(),
+        servers,
+    })
+}
+
+/// One of them.
+#[must_use]
+pub fn connector(raw: &Raw, id: &str) -> Option<api::Connector> {
+    let (place, node) = raw.server(id)?;
+    let direct = place.layer == config::layers::USER;
+    Some(api::Connector {
+        id: id.to_owned(),
+        source_profile: api::PROFILE.to_owned(),
+        source: config::layers::name(place.layer).to_owned(),
+        direct,
+        editable: direct && raw.layers.lock(&["mcp_servers", id]).is_none(),
+        server: node.json(),
+    })
+}
+
 fn configured(home: &Home) -> Result<Resolved, Problem> {
-    let loaded = config::load(&home.config_file());
+    let loaded = layers::load(home);
     loaded
         .map(|(_, resolved)| resolved)
         .map_err(|error| invalid(&error))

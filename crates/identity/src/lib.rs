@@ -19,6 +19,7 @@ mod keyring;
 mod replay;
 mod roca;
 mod sign;
+pub mod sshsig;
 mod text64;
 mod token;
 

@@ -18,7 +18,12 @@ pub(crate) struct Exports(Arc<Sinks>);
 
 impl Exports {
     /// Starts them.
-    pub(crate) fn start(home: &Home, resolved: &Resolved, gate: &Gate) -> Result<Self, String> {
+    pub(crate) fn start(
+        home: &Home,
+        resolved: &Resolved,
+        gate: &Gate,
+        secrets: Arc<dyn secrets::Store>,
+    ) -> Result<Self, String> {
         let (ledger, durable) = gate.durable_records();
         let source = Source {
             ledger,
@@ -26,7 +31,7 @@ impl Exports {
             cursors: home.sinks(),
         };
         let outside = Outside {
-            secrets: home.secrets(),
+            secrets,
             courier: Some(courier(Courier::new(wiring::courier(resolved)?))),
             clock: audit::system_clock(),
             dice: Arc::new(dice),

@@ -6,6 +6,7 @@ mod exports;
 #[cfg(test)]
 mod generated;
 mod log;
+mod notify;
 mod providers;
 #[cfg(test)]
 mod tools_page;

@@ -20,9 +20,10 @@ use tokio::{
     task::JoinHandle,
 };
 
-use crate::{exports::Exports, log, providers, wiring};
+use crate::{exports::Exports, log, notify, providers, wiring};
 use files::Files;
 
+mod connectors;
 mod files;
 mod fixed;
 pub(crate) mod retention;
@@ -89,6 +90,7 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
             signing,
             executions,
             proofs,
+            secrets: Arc::clone(files.stores()) as Arc<dyn secrets::Store>,
         };
         let settings =
             wiring::settings(home, &prepared.resolved, parts).map_err(Trouble::failed)?;
@@ -102,20 +104,37 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         log::know(Some(&gate));
         gate.record_change("gate.opened", &format!("listening on {address}"))
             .map_err(Trouble::failed)?;
-        let exports = Exports::start(home, &prepared.resolved, &gate).map_err(Trouble::failed)?;
+        if let Some(serial) = home::layers::keep(home).map_err(Trouble::failed)? {
+            gate.record_change(
+                "configuration.corp",
+                &format!("serial {serial} is in force"),
+            )
+            .map_err(Trouble::failed)?;
+        }
+        let secrets = Arc::clone(files.stores());
+        let exports = Exports::start(home, &prepared.resolved, &gate, secrets.clone())
+            .map_err(Trouble::failed)?;
+        let changes = gate.clone();
+        let rotation =
+            tokio::spawn(secrets.watch(async move || files::reload_and_log(&changes).await));
         files.applied().export_to(exports.clone());
         let doors = Doors::open(&gate, listener, lines);
         // Before anybody knows of the gate: who stops it at once must find it listening.
         let mut signals = Signals::new()?;
         announce(home, &gate)?;
+        notify::say(notify::READY);
+        let lives = notify::live();
         greet(up, home, &prepared, &gate, screen).await?;
         let watch = tokio::spawn(files.watch(gate.clone(), looks));
         let told = signals.told(&gate).await;
+        notify::say(notify::STOPPING);
         watch.abort();
+        rotation.abort();
         keeper.abort();
         finish(&gate, doors, told, &mut signals).await?;
         gate.close();
         exports.close().await;
+        lives.inspect(JoinHandle::abort);
         log::know(None);
         Ok::<_, Trouble>(())
     })?;
@@ -129,7 +148,7 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
 fn prepare(up: &args::Up, home: &Home) -> Result<(Prepared, Arc<Files>, files::Looks), Trouble> {
     if home.config_file().exists() {
         // A bad file is refused before anything is made beside it.
-        home_files::load_whole(&home.config_file())?;
+        home_files::whole_of_home(home)?;
     }
     home.prepare().map_err(Trouble::failed)?;
     let is_new = edit::first_config(home)?;
@@ -138,6 +157,12 @@ fn prepare(up: &args::Up, home: &Home) -> Result<(Prepared, Arc<Files>, files::L
     signing::prepare(home).map_err(Trouble::failed)?;
     let (files, looks) = Files::first(home, up.listen.is_some())?;
     let resolved = files.resolved();
+    if up.listen.is_some()
+        && let Ok(raw) = home::layers::read(home)
+        && let Some(lock) = raw.layers.lock_of("listen")
+    {
+        return Err(Trouble::usage(format!("--listen: {lock}")));
+    }
     let listen = match &up.listen {
         Some(text) => config::parse_listen(text)
             .map_err(|error| Trouble::usage(format!("--listen: {error}")))?,

@@ -31,6 +31,7 @@ pub(crate) struct Parts {
     pub(crate) signing: Signing,
     pub(crate) executions: Vec<state::SavedExecution>,
     pub(crate) proofs: Proofs,
+    pub(crate) secrets: Arc<dyn secrets::Store>,
 }
 
 /// What the gate is told, from what the files say, and what it keeps.
@@ -43,6 +44,7 @@ pub(crate) fn settings(home: &Home, resolved: &Resolved, parts: Parts) -> Result
         signing,
         executions,
         proofs,
+        secrets,
     } = parts;
     Ok(Settings {
         configuration,
@@ -58,13 +60,13 @@ pub(crate) fn settings(home: &Home, resolved: &Resolved, parts: Parts) -> Result
         own_volumes: home.volumes(),
         executions: ExecutionSettings {
             saved: executions,
-            random: secrets::os_entropy(),
+            random: ::secrets::os_entropy(),
         },
         snapshots: home.state.join("catalog"),
         said: home.state.join("said"),
         wrapper_key: wrapper_key(&home.state.join("seal.key"))
             .map_err(|error| format!("cannot use the sealing key: {error}"))?,
-        secrets: home.secrets(),
+        secrets,
         logins: home::logins::store(home, resolved)?,
         accounts: accounts(home),
         state,

@@ -13,9 +13,16 @@ pub enum SecretError {
     #[error("`keychain:{name}` is not stored; store it with `portcullis secret set {name}`")]
     KeychainMissing { name: String },
     #[error(
-        "`{reference}` cannot be read: no OpenBao or Vault is configured; use `env:` or `keychain:` (`portcullis secret set NAME`)"
+        "`{reference}` cannot be read: no store under `secrets.stores` has its engine; use `env:` or `keychain:` (`portcullis secret set NAME`)"
     )]
     EngineNotConfigured { reference: String },
+    #[error("`{reference}` cannot be read from the secret store `{store}`: {why}")]
+    Store {
+        reference: String,
+        store: String,
+        /// In words without a secret.
+        why: String,
+    },
     #[error("`{name}` cannot name a secret: use 1 to 128 letters, digits, `.`, `_`, `-`")]
     BadName { name: String },
     #[error("a secret must be 1 to {limit} bytes of text without NUL")]

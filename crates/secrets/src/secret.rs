@@ -56,7 +56,8 @@ pub struct Lease {
 }
 
 impl Lease {
-    pub(crate) fn new(reference: SecretRef, secret: Secret) -> Lease {
+    /// For whoever keeps a store.
+    pub fn new(reference: SecretRef, secret: Secret) -> Lease {
         Lease { reference, secret }
     }
 

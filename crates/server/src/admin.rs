@@ -23,6 +23,9 @@ pub(crate) mod events;
 #[cfg(test)]
 mod tests;
 
+/// Where host programs add and remove servers.
+pub(crate) const CONNECTORS: &str = "/mcp/connectors";
+
 /// How a problem is served, as RFC 9457 says.
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
 
@@ -33,12 +36,13 @@ pub(crate) async fn answer(
     parts: &Parts,
     body: Incoming,
 ) -> Reply {
+    let (found, method, status) = of_host(found, parts);
     let row = found.operation.row();
     if let Err(problem) = entitled(caller, found.operation) {
         return refuse(&problem);
     }
-    if parts.method.as_str() != row.method.as_str() {
-        return reply::wrong_method(row.method.as_str());
+    if parts.method.as_str() != method {
+        return reply::wrong_method(method);
     }
     if found.operation == Operation::Events {
         return events::answer(door, caller, parts);
@@ -58,8 +62,24 @@ pub(crate) async fn answer(
         Err(problem) => Err(problem),
     };
     match answered {
-        Ok(body) => reply::json(StatusCode::OK, Body::whole(body)),
+        Ok(body) => reply::json(status, Body::whole(body)),
         Err(problem) => refuse(&problem),
+    }
+}
+
+/// Where host programs have one path for several operations, the method says which; and what they expect to be told.
+fn of_host(found: Found, parts: &Parts) -> (Found, &'static str, StatusCode) {
+    if !parts.uri.path().starts_with(CONNECTORS) {
+        let method = found.operation.row().method.as_str();
+        return (found, method, StatusCode::OK);
+    }
+    match found.operation {
+        Operation::Connectors if parts.method == http::Method::POST => {
+            let operation = Operation::AddConnector;
+            (Found { operation, ..found }, "POST", StatusCode::CREATED)
+        }
+        Operation::RemoveConnector => (found, "DELETE", StatusCode::OK),
+        _ => (found, "GET", StatusCode::OK),
     }
 }
 
@@ -156,6 +176,10 @@ pub(crate) async fn perform(
             done(admin.reinstall(caller, &server(&name)?, input.reason())?)
         }
         Operation::Reload => done(admin.reload().await?),
+        Operation::ReloadConfig => text(admin.reload_config().await?),
+        Operation::AddConnector | Operation::RemoveConnector => {
+            admin.change_connector(caller, operation, name, given).await
+        }
         Operation::ClassifyServer => {
             let input: api::Classify = api::read(&given)?;
             let (level, reason) = (input.level()?, input.reason());
@@ -262,6 +286,7 @@ pub(crate) async fn perform(
         Operation::Records
         | Operation::Report
         | Operation::Lineage
+        | Operation::Connectors
         | Operation::CheckConfig
         | Operation::ExplainConfig
         | Operation::CheckPolicy

@@ -46,7 +46,12 @@ pub(crate) fn route(path: &str) -> Route {
         DISPATCH => return Route::Dispatch,
         // The road of whoever runs agents: short, and the same operation.
         "/v1/tasks" => return api::find("tasks").map_or(Route::Nothing, Route::Admin),
+        "/reload-config" => return of_host("reload-config"),
+        admin::CONNECTORS => return of_host("connectors"),
         _ => {}
+    }
+    if let Some(id) = path.strip_prefix("/mcp/connectors/") {
+        return of_host(&format!("connectors/{id}/remove"));
     }
     if let Some(server) = path
         .strip_prefix("/u/")
@@ -67,13 +72,24 @@ pub(crate) fn route(path: &str) -> Route {
         .map_or(Route::Nothing, Route::Admin)
 }
 
+/// A path that host programs know, for an operation that has one of ours too.
+fn of_host(path: &str) -> Route {
+    api::find(path).map_or(Route::Nothing, Route::Admin)
+}
+
+fn is_operators(path: &str) -> bool {
+    path.starts_with(api::PREFIX)
+        || path.starts_with(admin::CONNECTORS)
+        || matches!(path, "/v1/tasks" | "/reload-config")
+}
+
 pub(crate) async fn answer(door: &Arc<Door>, request: Request<Incoming>) -> Reply {
     let (parts, body) = request.into_parts();
     let path = parts.uri.path();
     let reword = match path {
         _ if path.starts_with(SEAL) => seal::reword,
         DISPATCH => dispatch::reword,
-        _ if path.starts_with(api::PREFIX) || path == "/v1/tasks" => admin::reword,
+        _ if is_operators(path) => admin::reword,
         _ => return guarded(door, parts, body).await,
     };
     let mut reply = guarded(door, parts, body).await;

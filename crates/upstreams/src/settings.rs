@@ -279,6 +279,8 @@ pub struct ServerSpec {
     pub allow: Allow,
     /// Dotted names it serves: `web.fetch`, or `web.*` for all of a kind.
     pub capabilities: Vec<String>,
+    /// How often a secret that it uses was found changed in its store: another number is another connection.
+    pub rotation: u64,
 }
 
 impl Deref for ServerSpec {
@@ -301,6 +303,7 @@ impl ServerSpec {
     #[must_use]
     pub fn new(target: TargetSpec) -> Self {
         Self {
+            rotation: 0,
             target: Arc::new(target),
             transport: Transport::Nothing,
             connect_timeout: None,
@@ -352,6 +355,7 @@ impl ServerSpec {
     #[must_use]
     pub fn connects_like(&self, other: &Self) -> bool {
         self.transport == other.transport
+            && self.rotation == other.rotation
             && self.standing == other.standing
             && self.runs() == other.runs()
             && self.allow == other.allow

@@ -16,7 +16,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::{say, tools::process};
+use crate::{package, say, tools::process};
 
 /// One campaign: a row here, and a row on the page of promises.
 struct Campaign {
@@ -35,6 +35,8 @@ enum Work {
     Fuzz,
     /// Replays tasks and attacks through the gate.
     Replay,
+    /// Builds the Debian package, and installs and removes it in a Debian of its own.
+    Package,
 }
 
 /// A command of cargo, with what it is told through the environment.
@@ -173,6 +175,13 @@ const CAMPAIGNS: &[Campaign] = &[
         bound: "README's way 99 %, everything declared all; of 100 honest calls 30 held with words and own rules, 10 with plans",
         work: Work::Replay,
     },
+    Campaign {
+        name: "package",
+        about: "the Debian package: lintian, installed, upgraded, removed and purged in a Debian of its own; the unit held against systemd-analyze; needs root",
+        promise: "The package installs on a bare Debian and leaves the ledger when it is purged",
+        bound: "no error of lintian; the unit's exposure 3.0 or less",
+        work: Work::Package,
+    },
 ];
 
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
@@ -200,6 +209,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         }
         Work::Fuzz => fuzzing::run()?,
         Work::Replay => autonomy::run(program)?,
+        Work::Package => package::campaign()?,
     };
     promises::write_down(campaign, &figure)?;
     say(format_args!("the campaign `{}` passed", campaign.name));

@@ -4,7 +4,7 @@
 //! `N passed, N failed`.
 
 pub(crate) mod deny;
-mod ensure;
+pub(crate) mod ensure;
 mod suites;
 pub(crate) mod testrun;
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod campaign;
 mod check;
 mod codegen;
 mod conformance;
+mod package;
 mod tidy;
 mod tools;
 
@@ -44,6 +45,10 @@ const VERBS: &[(&str, &str)] = &[
         "codegen",
         "writes what is generated and shipped; --check only compares",
     ),
+    (
+        "package",
+        "a Debian package of the programs, their manual and the service",
+    ),
 ];
 
 fn main() -> ExitCode {
@@ -69,6 +74,7 @@ fn dispatch(verb: &str, arguments: &[String]) -> Result<()> {
         "conformance" => conformance::run(arguments),
         "campaign" => campaign::run(arguments),
         "codegen" => codegen::run(arguments),
+        "package" => package::run(arguments),
         _ => {
             say("usage: cargo xtask VERB");
             for (verb, what) in VERBS {

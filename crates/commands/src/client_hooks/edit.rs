@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::jsonc::Document;
+use imports::jsonc::Document;
 
 /// One change of a file's text, or what takes it back.
 #[derive(Debug)]

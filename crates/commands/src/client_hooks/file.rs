@@ -164,7 +164,7 @@ impl Change {
 
 /// Whether nothing is left of a file that was made for the hook.
 fn is_empty(text: &str) -> bool {
-    let left = super::jsonc::Document::read(text).map(|document| document.value().clone());
+    let left = imports::jsonc::Document::read(text).map(|document| document.value().clone());
     text.trim().is_empty()
         || left.is_ok_and(|left| left == json!({}) || left == json!({ "version": 1 }))
 }

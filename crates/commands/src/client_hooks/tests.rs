@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::{edit::Edit, jsonc::Document, *};
+use imports::jsonc::Document;
+
+use super::{edit::Edit, *};
 
 fn claude(command: &str) -> Edit {
     let form = Form {

@@ -15,7 +15,7 @@ use vocab::ServerId;
 
 use crate::{
     args,
-    files::load,
+    files::of_home,
     record,
     verbs::{secret, servers::login},
 };
@@ -178,7 +178,7 @@ fn forget(holder: &Holder, name: &str, vault: &Vault, home: &Home) -> Result<(),
 
 /// What the person should know about the server: an account nothing uses is a surprise. A server that is not there is a mistake.
 fn advice(home: &Home, server: &str) -> Result<String, Trouble> {
-    let (_, resolved) = load(&home.config_file())?;
+    let (_, resolved) = of_home(home)?;
     let Some(entry) = resolved.server(server) else {
         let hint = config::finding::nearest(
             server,

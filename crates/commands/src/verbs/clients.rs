@@ -10,7 +10,7 @@ use terminal::{Exit, Screen, Trouble};
 
 use crate::{
     args, chosen_credential,
-    files::load,
+    files::of_home,
     snippets::{self, CLIENTS, Snippet},
 };
 
@@ -92,7 +92,7 @@ fn url(home: &Home) -> String {
         announced.and_then(|text| serde_json::from_str(&text).ok());
     let running = announced.and_then(|gate| Some(gate.get("url")?.as_str()?.to_owned()));
     let listen = || {
-        load(&home.config_file()).map_or_else(
+        of_home(home).map_or_else(
             |_| config::default_listen(),
             |(_, resolved)| resolved.listen,
         )

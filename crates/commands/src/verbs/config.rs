@@ -1,22 +1,26 @@
 //! `portcullis config …`
 
-use std::path::Path;
-
 use config::Report;
 use home::{Home, answers};
 use serde_json::json;
 use terminal::{Exit, Screen, Trouble};
 
-use crate::{args, files::load, render};
+use crate::{
+    args,
+    files::{load, of_home},
+    render,
+};
 
 pub fn run(verb: &args::Config, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     match verb {
         args::Config::Check(args) => check(args, home, screen),
-        args::Config::Explain(args) => explain(
-            &args.file.clone().unwrap_or_else(|| home.config_file()),
-            &[],
-            screen,
-        ),
+        args::Config::Explain(args) => {
+            let (raw, _) = match &args.file {
+                Some(file) => load(file)?,
+                None => of_home(home)?,
+            };
+            explain(&raw, &[], screen)
+        }
         args::Config::Schema => {
             screen.out.write_all(config::schema().as_bytes())?;
             Ok(Exit::Done)
@@ -29,14 +33,13 @@ pub fn run(verb: &args::Config, home: &Home, screen: &mut Screen<'_>) -> Result<
     }
 }
 
-/// Shows every value of a file, marking those that a running gate has not taken on.
+/// Shows every value of a configuration, marking those that a running gate has not taken on.
 pub fn explain(
-    file: &Path,
+    raw: &config::Raw,
     awaiting_restart: &[String],
     screen: &mut Screen<'_>,
 ) -> Result<Exit, Trouble> {
-    let (raw, _) = load(file)?;
-    let mut rows = config::explain(&raw, &[]);
+    let mut rows = config::explain(raw, &[]);
     for row in &mut rows {
         row.awaiting_restart = awaiting_restart.contains(&row.key);
     }
@@ -46,8 +49,11 @@ pub fn explain(
 
 /// All findings are the answer, so they go to the screen; the exit code says whether the file can be used.
 fn check(args: &args::ConfigFile, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
-    let file = args.file.clone().unwrap_or_else(|| home.config_file());
-    let (check, report) = answers::check_config(&file)?;
+    let loaded = match &args.file {
+        Some(file) => config::load(file),
+        None => home::layers::load(home),
+    };
+    let (check, report) = answers::check_config(loaded)?;
     screen.show(&check, &summary(&report, check.servers, !check.ok))?;
     Ok(if check.ok { Exit::Done } else { Exit::Usage })
 }

@@ -131,7 +131,7 @@ fn worker() -> Finding {
 
 fn configuration(home: &Home) -> Vec<Finding> {
     let file = home.config_file();
-    match config::load(&file) {
+    match home::layers::load(home) {
         Ok((_, resolved)) => {
             let servers = finding(
                 true,

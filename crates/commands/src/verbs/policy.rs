@@ -21,13 +21,13 @@ use terminal::{
     style::{Cell, Paint, cell, painted, table, tame},
 };
 
-use crate::{args, files::load};
+use crate::{args, files::of_home};
 
 /// A file of cases is written by people; more than this is not.
 const MAX_CASES: u64 = 16 << 20;
 
 fn configured(home: &Home) -> Result<Resolved, Trouble> {
-    load(&home.config_file()).map(|(_, resolved)| resolved)
+    of_home(home).map(|(_, resolved)| resolved)
 }
 
 /// The bundle a person named, or the one in the configuration.

@@ -43,7 +43,7 @@ pub fn run(verb: &args::Seal, home: &Home, screen: &mut Screen<'_>) -> Result<Ex
         args::Seal::Run(args) => launch(args, home),
         args::Seal::Rotate => {
             let id = {
-                let (_, resolved) = crate::files::load(&home.config_file())?;
+                let (_, resolved) = crate::files::of_home(home)?;
                 signing::rotate(home, &resolved).map_err(Trouble::failed)?
             };
             crate::verbs::status::reload_if_running(home)?;

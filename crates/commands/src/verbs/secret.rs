@@ -2,18 +2,19 @@
 
 use std::io::{self, IsTerminal as _, Read as _};
 
+use api::ask;
 use home::{Home, accounts, logins};
 use secrets::{Secret, SecretError, Vault, os_entropy};
 use serde_json::json;
 use terminal::{Exit, Screen, Trouble};
 
-use crate::{args, prompt};
+use crate::{args, line::Line, prompt};
 
 /// Longer than any secret, short enough to refuse a pipe that never ends.
 const MAX_SECRET: u64 = 1 << 20;
 
 pub fn run(verb: &args::Secret, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
-    if !matches!(verb, args::Secret::List) {
+    if !matches!(verb, args::Secret::List | args::Secret::Refresh) {
         home.prepare().map_err(Trouble::failed)?;
     }
     let vault = Vault::in_home(home.vault(), os_entropy());
@@ -36,6 +37,13 @@ pub fn run(verb: &args::Secret, home: &Home, screen: &mut Screen<'_>) -> Result<
                 names => names.iter().map(|name| format!("{name}\n")).collect(),
             };
             screen.show(&names, &text)?;
+        }
+        args::Secret::Refresh => {
+            Line::as_operator(home)?.ask(ask::Reload)?;
+            screen.show(
+                &json!({ "looked": true }),
+                "The gate looks for new versions now; servers that use one are connected anew.\n",
+            )?;
         }
         args::Secret::Delete(args) => {
             refuse_login(&args.name)?;

@@ -46,6 +46,7 @@ pub(super) fn add(
     let doubts = adding::doubts(args.command.as_deref(), &adding::values(args), home);
     edit::change(
         home,
+        &args.id,
         |text| config::edit::add_server(text, &edit::new_server(args, None)),
         || Ok(()),
     )?;
@@ -90,6 +91,7 @@ pub(super) fn add(
     {
         edit::change(
             home,
+            id,
             |text| config::edit::set_open_world(text, id, Some(is_open)),
             || Ok(()),
         )?;
@@ -333,7 +335,7 @@ fn not_connected(server: &api::Server) -> String {
 
 /// Everything about one server; without a gate, what the file has.
 pub fn show(id: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
-    let (_, resolved) = files::load(&home.config_file())?;
+    let (_, resolved) = files::of_home(home)?;
     let (server, review) = match Line::as_operator(home) {
         Ok(mut line) => {
             crate::verbs::decide::known_server(&mut line, id)?;

@@ -21,7 +21,8 @@ pub fn explain_config(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trou
         Ok(mut line) => line.ask(ask::Status)?.awaiting_restart,
         Err(_) => Vec::new(),
     };
-    crate::verbs::config::explain(&home.config_file(), &awaiting_restart, screen)
+    let (raw, _) = files::of_home(home)?;
+    crate::verbs::config::explain(&raw, &awaiting_restart, screen)
 }
 
 /// Tells a running gate to read its files again; says so when none runs, and what is wrong when it refuses.
@@ -73,7 +74,7 @@ pub fn list(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
         Ok(mut line) => line.ask(ask::Servers)?,
         // Without a gate the file still says what there is.
         Err(trouble) if trouble.exit == Exit::NotRunning => {
-            let (_, resolved): (_, config::Resolved) = files::load(&home.config_file())?;
+            let (_, resolved): (_, config::Resolved) = files::of_home(home)?;
             super::servers::edit::configured(&resolved)
         }
         Err(trouble) => return Err(trouble),

@@ -210,7 +210,7 @@ fn keys_that_cannot_be_used_are_mistakes_of_the_file_that_names_them() {
         code == 2 && text.contains("empty.pem") && text.contains("portcullis.yaml:1:27"),
         "{text}"
     );
-    let trouble = crate::files::load_whole(&house.home.config_file()).unwrap_err();
+    let trouble = crate::files::whole_of_home(&house.home).unwrap_err();
     assert!(
         trouble.exit == Exit::Usage && trouble.message.contains("portcullis.yaml:1:27"),
         "{}",

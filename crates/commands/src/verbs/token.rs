@@ -129,7 +129,7 @@ fn doubts(home: &Home, args: &args::TokenNew) -> Vec<String> {
         ));
     }
     // A file that cannot be read is complained about by other verbs.
-    let Ok((_, resolved)) = crate::files::load(&home.config_file()) else {
+    let Ok((_, resolved)) = crate::files::of_home(home) else {
         return doubts;
     };
     let hint = |name: &str, among: Vec<&str>| {

@@ -3,11 +3,11 @@
 use home::Home;
 use terminal::{Exit, Screen, Trouble, style::tame};
 
-use crate::{args, files::load};
+use crate::{args, files::of_home};
 
 pub fn run(verb: &args::Upgrade, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let args::Upgrade::Check = verb;
-    let (_, resolved) = load(&home.config_file())?;
+    let (_, resolved) = of_home(home)?;
     let pins = gateway::Pins::open(home.lock_file()).map_err(Trouble::failed)?;
     let undecided = pins.undecided(&resolved.servers);
     let mut text = String::new();

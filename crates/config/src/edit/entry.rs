@@ -12,6 +12,8 @@ pub struct NewServer {
     pub classification: Option<Level>,
     pub accepts: Option<Level>,
     pub open_world: Option<bool>,
+    /// Further keys, with values that are YAML on one line.
+    pub more: Vec<(String, String)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,6 +102,11 @@ impl NewServer {
         lines.extend(
             self.open_world
                 .map(|is_open| format!("open_world: {is_open}")),
+        );
+        lines.extend(
+            self.more
+                .iter()
+                .map(|(key, value)| format!("{}: {value}", scalar(key))),
         );
         lines
     }

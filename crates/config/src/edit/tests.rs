@@ -39,6 +39,7 @@ fn stdio(id: &str) -> NewServer {
         classification: Some(Level::Internal),
         accepts: None,
         open_world: None,
+        more: Vec::new(),
     }
 }
 
@@ -54,6 +55,7 @@ fn remote(id: &str) -> NewServer {
         classification: None,
         accepts: None,
         open_world: None,
+        more: Vec::new(),
     }
 }
 
@@ -298,6 +300,7 @@ mod properties {
                 classification: None,
                 accepts: None,
                 open_world: None,
+                more: Vec::new(),
             };
             let text = add_server("", &server).unwrap();
             let resolved = super::super::super::parse(std::path::Path::new("x"), &text).unwrap();

@@ -34,6 +34,15 @@ const CARRIED_BY: &[(&str, &str)] = &[
     ("dpop", "proofs"),
     ("hardlinks", "allows_hardlinks"),
     ("mounts", "allows_mounts"),
+    ("connectors", "connector_commands"),
+    ("commands", "connector_commands"),
+    ("role_id", "auth"),
+    ("secret_id", "auth"),
+    ("jwt_file", "auth"),
+    ("not_after", "not_after_ms"),
+    ("locks", "newly_passed_over"),
+    ("forbid", "refuses"),
+    ("registry", "refuses"),
 ];
 
 /// Every key with an effect, with the path to it. What stands below an idle key is idle too.
@@ -98,6 +107,7 @@ fn every_key_has_an_effect_or_says_that_it_has_none() {
     );
     let mut found = Vec::new();
     walk(keys::ROOT, "", &mut found);
+    walk(crate::corp::CORP, "corp.yaml: ", &mut found);
     assert!(found.len() > 100, "{}", found.len());
     let carried = |name: &'static str| {
         CARRIED_BY

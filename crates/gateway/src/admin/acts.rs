@@ -130,6 +130,33 @@ impl Admin {
             .await
     }
 
+    /// Adds or removes a server in the person's own file, and takes the file on.
+    pub async fn change_connector(
+        &self,
+        who: &Caller,
+        operation: api::Operation,
+        name: String,
+        given: bytes::Bytes,
+    ) -> Result<Vec<u8>, Problem> {
+        let row = operation.row();
+        self.record(row.name, who, "", |change| change.server = &name)?;
+        let answered = self
+            .answer_from_files(operation, name.clone(), given)
+            .await?;
+        match self.reload().await {
+            Ok(_) => Ok(answered),
+            Err(problem) => {
+                // It was on record before it was tried.
+                let detail = format!("{} is not in force: {}", row.name, problem.sentence);
+                self.record("config.failed", who, "", |change| {
+                    change.server = &name;
+                    change.detail = &detail;
+                })?;
+                Err(problem)
+            }
+        }
+    }
+
     async fn edit(
         &self,
         who: &Caller,

@@ -14,11 +14,11 @@ use gateway::{
     Edit, Gate, Program, Reading,
     settings::{Configuration, Seal},
 };
-use home::{Home, answers, signing};
+use home::{Home, answers, signing, stores::Stores};
 use sha2::{Digest as _, Sha256};
 use terminal::Trouble;
 
-use super::fixed::Fixed;
+use super::{connectors, fixed::Fixed};
 use crate::{exports::Exports, wiring};
 
 /// How often the files are looked at for changes.
@@ -44,6 +44,8 @@ pub(super) struct Files {
     /// The configuration that was read last, whether it is in force or not: the files it names are watched.
     read: Mutex<Arc<Resolved>>,
     applied: Arc<Applied>,
+    /// Where secrets come from.
+    stores: Arc<Stores>,
 }
 
 /// What is in force of the files, as far as the program itself acts by it.
@@ -121,15 +123,15 @@ impl Files {
     /// Reads the configuration. What the files are is noted first, so that a change is noticed however soon it comes after.
     /// `has_own_address`: the command line says where the door is.
     pub(super) fn first(home: &Home, has_own_address: bool) -> Result<(Arc<Self>, Looks), Trouble> {
-        let file = home.config_file();
         // Only to learn where the policies are.
-        let early = files::load(&file)?.1;
+        let early = files::of_home(home)?.1;
         let looks = looks(home, &early);
         let contents = contents(home, &early);
-        let resolved = Arc::new(files::load(&file)?.1);
+        let resolved = Arc::new(files::of_home(home)?.1);
         let files = Self {
             home: home.clone(),
             fixed: Fixed::of(&resolved, has_own_address),
+            stores: home::stores::of(home, &resolved).map_err(Trouble::failed)?,
             read: Mutex::new(Arc::clone(&resolved)),
             applied: Arc::new(Applied {
                 resolved: Mutex::new(resolved),
@@ -139,6 +141,10 @@ impl Files {
             }),
         };
         Ok((Arc::new(files), looks))
+    }
+
+    pub(super) fn stores(&self) -> &Arc<Stores> {
+        &self.stores
     }
 
     pub(super) fn applied(&self) -> &Arc<Applied> {
@@ -160,8 +166,10 @@ impl Files {
             .map_err(|error| ("reading the keys that sign tokens", error))?;
         let volumes = wiring::volumes(&self.home, resolved)
             .map_err(|error| ("making directories for volumes", error))?;
+        let mut servers = resolved.servers.clone();
+        self.stores.mark(&mut servers);
         Ok(Configuration {
-            servers: resolved.servers.clone(),
+            servers,
             volumes,
             credentials,
             rules,
@@ -209,9 +217,11 @@ impl Files {
 
 impl Program for Files {
     fn read(&self) -> Result<Reading, Problem> {
-        let (raw, resolved) = config::load(&self.home.config_file())
+        let (raw, resolved) = home::layers::load(&self.home)
             .map_err(|error| unchanged(("reading `portcullis.yaml`", error.to_string())))?;
         let resolved = Arc::new(resolved);
+        // Whoever asks for the files to be read wants what they refer to as well.
+        self.stores.look_now();
         // A file that is wrong is watched too: whoever repairs it wants that to be noticed.
         set(&self.read, Arc::clone(&resolved));
         // Named before they are read: what changes meanwhile is another name, and is read again.
@@ -226,9 +236,17 @@ impl Program for Files {
             Arc::clone(&self.applied),
             configuration.awaiting_restart.clone(),
         );
+        let home = self.home.clone();
         Ok(Reading {
             configuration,
-            then: Box::new(move || applied.follow(resolved, contents, awaiting)),
+            then: Box::new(move || {
+                applied.follow(resolved, contents, awaiting);
+                match home::layers::keep(&home) {
+                    Ok(None) => {}
+                    Ok(Some(serial)) => tracing::info!(serial, "the company's file is in force"),
+                    Err(error) => tracing::error!("{error}"),
+                }
+            }),
         })
     }
 
@@ -240,16 +258,19 @@ impl Program for Files {
         let edited = match edit {
             Edit::Classify { id, level } => servers::edit::change(
                 home,
+                id.as_str(),
                 |text| edit::set_classification(text, id.as_str(), *level),
                 recorded,
             ),
             Edit::Block { id, reason } => servers::edit::change(
                 home,
+                id.as_str(),
                 |text| edit::set_blocked(text, id.as_str(), Some(reason)),
                 recorded,
             ),
             Edit::Unblock { id } => servers::edit::change(
                 home,
+                id.as_str(),
                 |text| edit::set_blocked(text, id.as_str(), None),
                 recorded,
             ),
@@ -266,7 +287,12 @@ impl Program for Files {
         name: &str,
         input: &[u8],
     ) -> Result<Vec<u8>, Problem> {
-        answers::answer(&self.home, operation, name, input)
+        match operation {
+            api::Operation::AddConnector | api::Operation::RemoveConnector => {
+                connectors::change(&self.home, operation, name, input)
+            }
+            _ => answers::answer(&self.home, operation, name, input),
+        }
     }
 
     fn sinks(&self) -> Vec<api::Sink> {
@@ -277,11 +303,8 @@ impl Program for Files {
 
 /// The files that a gate follows, but for the approved definitions.
 fn followed(home: &Home, resolved: &Resolved) -> Vec<PathBuf> {
-    let mut files = vec![
-        home.config_file(),
-        home.tokens_file(),
-        signing::key_file(home),
-    ];
+    let mut files = home::layers::files(home);
+    files.extend([home.tokens_file(), signing::key_file(home)]);
     files.extend(named_files::paths(resolved));
     files
 }

@@ -4,7 +4,7 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use config::Resolved;
+use config::{Resolved, stores::StoreSpec};
 use gateway::settings::Terms;
 
 use crate::wiring;
@@ -15,6 +15,7 @@ pub(super) struct Fixed {
     listen: Option<SocketAddr>,
     ca_files: Vec<PathBuf>,
     result_bytes: usize,
+    stores: Vec<StoreSpec>,
 }
 
 impl Fixed {
@@ -23,6 +24,7 @@ impl Fixed {
             listen: (!has_own_address).then_some(resolved.listen),
             ca_files: resolved.ca_files.clone(),
             result_bytes: wiring::worker_result_bytes(resolved),
+            stores: resolved.stores.clone(),
         }
     }
 
@@ -34,6 +36,7 @@ impl Fixed {
                 self.listen.is_some_and(|listen| listen != resolved.listen),
             ),
             ("trust.ca_files", self.ca_files != resolved.ca_files),
+            ("secrets.stores", self.stores != resolved.stores),
             // Less can be had of the worker there is; more cannot.
             (
                 "limits.max_result_bytes",

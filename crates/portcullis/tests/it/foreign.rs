@@ -45,6 +45,14 @@ const OPENAPI_PYTHON: [&str; 2] = [
 ];
 const OPENAPI_NODE: (&str, &str) = ("@seriousme/openapi-schema-validator", "2.11.0");
 
+/// What speaks to secret stores.
+const STORES: [&str; 1] = ["hvac==2.4.0"];
+
+/// A Python with the client that OpenBao's and Vault's users have.
+pub(crate) fn hvac() -> PathBuf {
+    environment("hvac", &STORES).join("bin/python")
+}
+
 /// What reads OpenAPI documents: two validators and a generator of clients.
 pub(crate) struct Openapi {
     python: PathBuf,

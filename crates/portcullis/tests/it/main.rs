@@ -26,6 +26,8 @@ mod configuration; // A bad file changes nothing and says what to write instead.
 #[cfg(test)]
 mod confinement; // The worker's jail from outside, a server's environment, processes left behind.
 #[cfg(test)]
+mod connectors; // Servers that host programs add and remove over HTTP.
+#[cfg(test)]
 mod contexts; // Security contexts and manifests, from the file to the server.
 #[cfg(test)]
 mod corpus; // The configuration files that the fuzzer starts from.
@@ -58,11 +60,15 @@ mod hooks; // A client's hook brings a person's words, and no window washes off 
 #[cfg(test)]
 mod hostile; // One server is an enemy, and the others do not notice.
 #[cfg(test)]
+mod imports; // Servers of other programs: taken over whole, without a secret, and back to the byte.
+#[cfg(test)]
 mod inspect; // Results have the declared shape and no secrets.
 #[cfg(test)]
 mod jails; // Stdio servers in their jails: what a poisoned one reaches, what an operator is told.
 #[cfg(test)]
 mod journey; // One journey with every client that npm and PyPI offer.
+#[cfg(test)]
+mod layers; // What a company signed holds, says so, and cannot be put off.
 #[cfg(test)]
 mod lazy; // The gate is ready before its servers.
 #[cfg(test)]
@@ -113,6 +119,8 @@ mod sent; // What is sent is what was judged.
 mod servers; // Other people's servers, listed and called.
 #[cfg(test)]
 mod sharing; // The gate beside other programs in its home and on its machine.
+#[cfg(test)]
+mod stores; // Secrets from a store elsewhere.
 #[cfg(test)]
 mod support; // Fixture: a configuration, a gate, connected servers.
 #[cfg(test)]

@@ -44,7 +44,10 @@ fn what_is_missing_is_named_with_the_command_that_stores_it() {
         ("env:ABSENT", "`portcullis secret set ABSENT`"),
         ("env:EMPTY", "`portcullis secret set EMPTY`"),
         ("keychain:github", "`portcullis secret set github`"),
-        ("secret:kv/a#b", "no OpenBao or Vault is configured"),
+        (
+            "secret:kv/a#b",
+            "no store under `secrets.stores` has its engine",
+        ),
     ] {
         let error = lease(&resolver, text).unwrap_err().to_string();
         assert!(error.contains(text) && error.contains(command), "{error}");

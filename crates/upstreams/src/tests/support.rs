@@ -31,6 +31,7 @@ pub(super) fn spec(id: &str, classification: Option<Level>) -> Arc<ServerSpec> {
         ..TargetSpec::new(ServerId::parse(id).unwrap(), budget)
     };
     Arc::new(ServerSpec {
+        rotation: 0,
         open_world: Some(false),
         allow: Allow {
             elicitation: true,

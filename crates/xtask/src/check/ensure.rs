@@ -47,6 +47,13 @@ pub(super) fn foreign() -> Result<Tally> {
 }
 
 /// What makes system calls fail, and limits files, for the ledger's faults.
+/// What builds a Debian and judges a package.
+pub(crate) fn packaging() -> Result<()> {
+    program("lintian", &["--version"], &["lintian"])?;
+    program("debootstrap", &["--version"], &["debootstrap"])?;
+    program("systemd-analyze", &["--version"], &["systemd"])
+}
+
 pub(super) fn faults() -> Result<()> {
     program("strace", &["-V"], &["strace"])?;
     program("prlimit", &["--version"], &["util-linux"])

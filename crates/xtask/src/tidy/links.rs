@@ -20,6 +20,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("reports", &["api", "audit", "flow", "state", "vocab"]),
     ("secrets", &["flow", "vocab", "wire"]),
     ("oauth", &["secrets", "wire"]),
+    ("imports", &["secrets", "vocab"]),
     ("sinks", &["audit", "secrets", "vocab"]),
     ("sandbox", &[]),
     ("storage", &["vocab"]),
@@ -100,8 +101,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "commands",
         &[
-            "api", "audit", "config", "gateway", "home", "identity", "oauth", "policy", "reports",
-            "sandbox", "secrets", "server", "shape", "sinks", "terminal", "vocab", "wire",
+            "api", "audit", "config", "gateway", "home", "identity", "imports", "oauth", "policy",
+            "reports", "sandbox", "secrets", "server", "shape", "sinks", "terminal", "vocab",
+            "wire",
         ],
     ),
     (
@@ -244,6 +246,11 @@ const FENCES: &[Fence] = &[
         package: "saphyr*",
         features: &[],
         owners: &["config"],
+    },
+    Fence {
+        package: "toml_edit",
+        features: &[],
+        owners: &["imports"],
     },
     Fence {
         package: "grep-*",

@@ -150,7 +150,7 @@ pub(super) fn retain(
             String::new(),
         ),
         None => {
-            let (_, resolved) = files::load(&home.config_file())?;
+            let (_, resolved) = files::of_home(home)?;
             if resolved.retention == config::Retention::default() {
                 let said = "the configuration says to keep everything: set `audit.retention` or `audit.max_bytes`, or say --before TIME";
                 return Err(Trouble::usage(said));

@@ -23,7 +23,7 @@ pub(super) fn show(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble
 
 /// Without a gate nothing is delivered, and the cursors say where it will go on.
 fn resting(home: &Home) -> Result<Vec<api::Sink>, Trouble> {
-    let (_, resolved) = files::load(&home.config_file())?;
+    let (_, resolved) = files::of_home(home)?;
     let last = audit::tail(&home.ledger, &Filter::default(), 1)
         .map_err(|error| unreadable(home, &error))?;
     let end = last.first().map_or(0, |record| record.seq + 1);

@@ -5,6 +5,7 @@ use std::{fs, io, path::Path};
 use config::{
     Resolved,
     edit::{self, EditError, NewServer, NewTransport},
+    layers,
 };
 use gateway::settings::{HttpKind, ServerSpec, Standing, Transport};
 use home::{Home, private_file};
@@ -170,7 +171,7 @@ impl<'a> Planned<'a> {
 
     /// Edits the home's file, and says so in the ledger first where no gate runs that would.
     fn carry_out(&self, home: &Home, classified: bool) -> Result<Resolved, Trouble> {
-        change(home, &*self.edit, || {
+        change(home, self.id, &*self.edit, || {
             if classified {
                 withhold(home, self.id)?;
             }
@@ -250,7 +251,7 @@ fn set(text: &str, args: &args::SetServer) -> Result<String, EditError> {
 /// Nothing was said to be changed: the person is told what can be, and where the entry stands.
 fn nothing_to_change(args: &args::EditServer, home: &Home) -> Trouble {
     let file = home.config_file();
-    let resolved = match crate::files::load(&file) {
+    let resolved = match crate::files::of_home(home) {
         Ok((_, resolved)) => resolved,
         Err(trouble) => return trouble,
     };
@@ -295,28 +296,77 @@ pub fn new_server(args: &args::Add, classification: Option<vocab::Level>) -> New
         classification,
         accepts: args.accepts,
         open_world: args.open_world.map(|answer| answer == args::Answer::Yes),
+        more: Vec::new(),
     }
 }
 
-/// Edits the home's file under a lock, creating the home's first file if there is none. `record` comes between knowing that the edit
-/// is good and making it.
+/// Edits the entry of a server in the home's own file, or in the imported one if it is there, under a lock; creates the home's first file if
+/// there is none. What a company locked, forbids or has not approved is refused. `record` comes between knowing that the edit is good and
+/// making it.
 pub fn change(
     home: &Home,
+    id: &str,
     edit: impl FnOnce(&str) -> Result<String, EditError>,
     record: impl FnOnce() -> Result<(), Trouble>,
 ) -> Result<Resolved, Trouble> {
     home.prepare().map_err(Trouble::failed)?;
     let _held = private_file::lock(&home.state.join("config.lock"))?;
-    let file = home.config_file();
     first_config(home)?;
+    let (whole, was) = crate::files::of_home(home)?;
+    let file = match whole.server(id) {
+        Some((place, _)) if place.layer == layers::IMPORTED => home.imported_file(),
+        _ => home.config_file(),
+    };
     let before = fs::read_to_string(&file)?;
-    let after = edit(&before).map_err(Trouble::usage)?;
-    let resolved = config::parse(&file, &after).map_err(Trouble::usage)?;
+    let own = config::Raw::parse(&file, &before).map_err(Trouble::usage)?;
+    let after = edit(&before).map_err(|error| match error {
+        EditError::Unknown { .. } if whole.server(id).is_some() => Trouble::usage(format!(
+            "`{id}` is in corp.yaml, which only whoever signs it changes; what is not locked can be set under mcp_servers.{id} in {}",
+            file.display()
+        )),
+        error => Trouble::usage(error),
+    })?;
+    let edited = config::Raw::parse(&file, &after).map_err(Trouble::usage)?;
+    // Its keys would be mixed with those of the other.
+    if own.server(id).is_none() && edited.server(id).is_some() && whole.server(id).is_some() {
+        return Err(Trouble::usage(EditError::Exists(id.to_owned())));
+    }
+    let (user, imported) = match file == home.imported_file() {
+        true => (config::read(&home.config_file()), Some(edited)),
+        false => {
+            let imported = home.imported_file();
+            let imported = imported.exists().then(|| config::read(&imported));
+            (
+                Ok(edited),
+                imported.transpose().map_err(crate::files::trouble)?,
+            )
+        }
+    };
+    let user = user.map_err(crate::files::trouble)?;
+    let now = home::layers::with(home, user, imported).map_err(crate::files::trouble)?;
+    let resolved = now.resolve().map_err(Trouble::usage)?;
+    if let Some(passed) = now.layers.newly_passed_over(&whole.layers) {
+        let (path, why) = (&passed.path, &passed.why);
+        return Err(Trouble::usage(format!("`{path}` cannot be changed: {why}")));
+    }
+    // What was wrong before and is left as it was may be changed otherwise.
+    let refusal = now.layers.refuses(&now, &resolved, id);
+    if let Some(why) = &refusal
+        && (refusal != whole.layers.refuses(&whole, &was, id)
+            || level_of(&now, id) != level_of(&whole, id))
+    {
+        return Err(Trouble::usage(format!("`{id}`: {why}")));
+    }
     if after != before {
         record()?;
         private_file::replace(&file, after.as_bytes())?;
     }
     Ok(resolved)
+}
+
+/// The level that an entry asks for.
+fn level_of<'a>(raw: &'a config::Raw, id: &str) -> Option<&'a str> {
+    raw.server(id)?.1.get("classification")?.text()
 }
 
 /// Writes the commented first `portcullis.yaml` where there is none. Says whether it did.

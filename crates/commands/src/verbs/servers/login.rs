@@ -89,7 +89,7 @@ pub(in crate::verbs) fn make(
     screen: &mut Screen<'_>,
 ) -> Result<Login, Trouble> {
     home.prepare().map_err(Trouble::failed)?;
-    let (_, resolved) = files::load(&home.config_file())?;
+    let (_, resolved) = files::of_home(home)?;
     let server = find(holder, &resolved)?;
     let id = &holder.server;
     let vault = Vault::in_home(home.vault(), os_entropy());
@@ -190,7 +190,7 @@ pub(in crate::verbs) fn end(
     let Some(login) = logins::load(&vault, holder).map_err(secret::trouble)? else {
         return Ok(None);
     };
-    let (_, resolved) = files::load(&home.config_file())?;
+    let (_, resolved) = files::of_home(home)?;
     let requests = login.revocations(moment()?);
     // Forgotten first: whether the authorization server answers changes nothing about that.
     logins::forget(&vault, holder).map_err(secret::trouble)?;

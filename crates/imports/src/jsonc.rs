@@ -14,7 +14,7 @@ const DEEPEST: usize = 100;
 
 /// A text, and what stands where in it.
 #[derive(Debug)]
-pub(super) struct Document<'a> {
+pub struct Document<'a> {
     text: &'a str,
     /// The same without what a strict parser does not take, each thing in its place.
     plain: String,
@@ -40,7 +40,7 @@ struct Child {
 
 impl<'a> Document<'a> {
     /// Reads a text; an empty one is an empty object.
-    pub(super) fn read(text: &'a str) -> Result<Self, String> {
+    pub fn read(text: &'a str) -> Result<Self, String> {
         let plain = blank(text)?;
         let value: Value = serde_json::from_str(&plain).map_err(|error| error.to_string())?;
         let (root, _) = Reader { text: &plain }
@@ -57,12 +57,12 @@ impl<'a> Document<'a> {
         })
     }
 
-    pub(super) fn value(&self) -> &Value {
+    pub fn value(&self) -> &Value {
         &self.value
     }
 
     /// How many values there are for which `is_it` holds.
-    pub(super) fn count(&self, is_it: &dyn Fn(&[String], &Value) -> bool) -> usize {
+    pub fn count(&self, is_it: &dyn Fn(&[String], &Value) -> bool) -> usize {
         let count = std::cell::Cell::new(0);
         let counts = |path: &[String], value: &Value| {
             count.set(count.get() + usize::from(is_it(path, value)));
@@ -73,7 +73,7 @@ impl<'a> Document<'a> {
     }
 
     /// The text with `value` added where `path` leads: as the last of a list, or as a new member. What lacks on the way is added.
-    pub(super) fn with(&self, path: &[&str], value: &Value) -> Result<String, String> {
+    pub fn with(&self, path: &[&str], value: &Value) -> Result<String, String> {
         let mut node = &self.root;
         let mut rest = path;
         while let Some((key, deeper)) = rest.split_first() {
@@ -107,7 +107,7 @@ impl<'a> Document<'a> {
 
     /// The text without the first value that is found, or nothing if none is. What is left empty by that goes with it, up to and including the
     /// members of the outermost object.
-    pub(super) fn without(&self, is_it: &dyn Fn(&[String], &Value) -> bool) -> Option<String> {
+    pub fn without(&self, is_it: &dyn Fn(&[String], &Value) -> bool) -> Option<String> {
         let mut path = Vec::new();
         let mut chain = Vec::new();
         self.find(&self.root, &mut path, &mut chain, is_it)
