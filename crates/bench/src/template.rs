@@ -9,6 +9,8 @@ use super::texts::Text;
 /// Ids have a fixed number of digits, so that a request's length never changes.
 pub const FIRST_ID: u64 = 1_000_000_000;
 const DIGITS: usize = 10;
+/// The tool that runs a command; what it is asked to run does nothing.
+const COMMAND: &str = "cmd.run";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Era {
@@ -85,6 +87,11 @@ impl Address {
     #[must_use]
     pub fn call(&self, session: Option<&str>, size: usize) -> Template {
         let body = match self.fill {
+            _ if self.tool == COMMAND => body_with(
+                &self.tool,
+                self.era,
+                &format!(r#""command":"true","stdin":"{FIRST_ID}""#),
+            ),
             None => call_body(&self.tool, self.era, self.text, size),
             Some(bytes) => body(
                 &self.tool,
@@ -104,6 +111,10 @@ pub fn call_body(tool: &str, era: Era, text: Text, size: usize) -> Vec<u8> {
 }
 
 fn body(tool: &str, era: Era, more: &str, text: &str) -> Vec<u8> {
+    body_with(tool, era, &format!(r#""text":"{FIRST_ID}{text}"{more}"#))
+}
+
+fn body_with(tool: &str, era: Era, arguments: &str) -> Vec<u8> {
     let meta = match era {
         Era::Legacy => "",
         Era::Modern => concat!(
@@ -112,7 +123,7 @@ fn body(tool: &str, era: Era, more: &str, text: &str) -> Vec<u8> {
         ),
     };
     format!(
-        r#"{{"jsonrpc":"2.0","id":{FIRST_ID},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"text":"{FIRST_ID}{text}"{more}}}{meta}}}}}"#
+        r#"{{"jsonrpc":"2.0","id":{FIRST_ID},"method":"tools/call","params":{{"name":"{tool}","arguments":{{{arguments}}}{meta}}}}}"#
     )
     .into_bytes()
 }

@@ -531,9 +531,8 @@ pub static RESOURCES: &[Key] = &[
         "cpu_millicores",
         Kind::Count(1..=1_024_000),
         "1000",
-        "Processor time, in thousandths of a core.",
-    )
-    .idle("limit it from outside, as in `CPUQuota=` of the gate's service"),
+        "Time on the processor, in thousandths of a core: all of them stand still for as long as they have used more.",
+    ),
     key(
         "memory_mb",
         Kind::Count(1..=1_048_576),

@@ -44,6 +44,7 @@ pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>
     let ground = server::Ground {
         largest,
         jail: top.table("jails").text("default"),
+        container_socket: top.table("jails").node("container_socket"),
         base,
     };
     let (servers, places) = servers(top.node("mcp_servers"), ground, &mut findings);

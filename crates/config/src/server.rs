@@ -290,6 +290,8 @@ pub(super) struct Ground<'a> {
     pub(super) largest: usize,
     /// The profile of jails for servers that name none.
     pub(super) jail: &'a str,
+    /// The socket of the container runtime, if the file names it.
+    pub(super) container_socket: Option<&'a Node>,
     pub(super) base: &'a Path,
 }
 
@@ -306,6 +308,7 @@ pub(super) fn lower(
         path: &path,
         fields,
         default_jail: ground.jail,
+        container_socket: ground.container_socket,
     };
     let transport = entry.transport(ground.base, findings);
     let standing = match transport {
@@ -377,6 +380,7 @@ struct Entry<'a> {
     fields: Fields<'a>,
     /// The profile of its jail, if it names none.
     default_jail: &'a str,
+    container_socket: Option<&'a Node>,
 }
 
 impl<'a> Entry<'a> {

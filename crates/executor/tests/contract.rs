@@ -528,3 +528,58 @@ fn an_executor_that_is_not_known_ends() {
 fn a_result_that_is_too_large_is_told_shorter() {
     both(what_is_too_large_is_told_shorter);
 }
+
+/// What an executor posts, in order, but for what differs between any two runs: how long it took and who it is.
+fn transcript(kind: Kind) -> Vec<Value> {
+    let yard = Yard::new(kind);
+    let mut heard = yard.hear();
+    let mut said = vec![heard.body.clone()];
+    for (at, (script, key, value)) in [
+        ("echo out; echo err >&2; exit 3", "cwd", json!("/workspace")),
+        ("kill -9 $$", "stdin", json!("unread")),
+        ("cat; printf 'no newline'", "stdin", json!("read äöü\n")),
+        ("printf '\\377\\0x'", "cwd", json!("/workspace")),
+        (
+            "head -c 9000 /dev/zero | tr '\\0' x",
+            "max_output_bytes",
+            json!(100),
+        ),
+        ("exec sleep 60", "timeout_secs", json!(1)),
+        ("true", "action", json!("stream_exec")),
+        ("true", "action", json!("ping")),
+        ("echo $GIVEN", "env_additions", json!({"GIVEN": "given"})),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let dispatch = with(dispatch(&format!("id-{at}"), script), key, value);
+        heard = yard.run(heard, dispatch);
+        said.push(heard.body.clone());
+    }
+    for message in &mut said {
+        let key = match message["type"].as_str() {
+            Some("attach") => "instance",
+            _ => "duration_ms",
+        };
+        let taken = message.as_object_mut().unwrap().remove(key);
+        assert!(taken.is_some(), "{message}");
+    }
+    said
+}
+
+/// Whoever reads what executors post cannot tell which of the two it was.
+#[test]
+fn both_executors_post_the_same_to_the_same_dispatches() {
+    let (program, script) = (transcript(Kind::Program), transcript(Kind::Script));
+    for (one, other) in program.iter().zip(&script) {
+        assert_eq!(one, other);
+    }
+    assert_eq!(program.len(), script.len());
+    assert_eq!(
+        program[1],
+        json!({
+            "type": "dispatch_result", "execution_id": "run-1", "dispatch_id": "id-0", "exit_code": 3, "stdout": "out\n",
+            "stderr": "err\n", "truncated": false, "stdout_bytes": 4, "stderr_bytes": 4,
+        })
+    );
+}

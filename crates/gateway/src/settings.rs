@@ -15,6 +15,7 @@ pub use storage::{Durability, VolumeSpec};
 pub use upstreams::settings::{
     Allow, Arrivals, Health, HealthMethod, Holder, HttpKind, JailSpec, Jails, LoginStore, Profile,
     Sealing, Secrets, ServerSpec, Standing, TargetSpec, Text, ToolRule, Transport, WorkerSettings,
+    is_container_runtime,
 };
 pub use upstreams::{commands::CommandSettings, executions::ExecutionSettings};
 

@@ -114,6 +114,20 @@ pub(crate) fn courier(resolved: &Resolved) -> Result<WorkerSettings, String> {
 /// Variables that an operator sets for every program, so that it finds the certificates of a company.
 const CERTIFICATES: [&str; 3] = ["SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"];
 
+/// The usual sockets of container runtimes: the user's own first.
+fn container_sockets() -> Vec<PathBuf> {
+    let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let own = own
+        .iter()
+        .flat_map(|run| ["podman/podman.sock", "docker.sock"].map(|socket| run.join(socket)));
+    let shared = [
+        "/run/podman/podman.sock",
+        "/run/docker.sock",
+        "/var/run/docker.sock",
+    ];
+    own.chain(shared.map(PathBuf::from)).collect()
+}
+
 /// What jails of stdio servers are built with, and what none of them sees.
 fn jails(home: &Home) -> Result<Jails, String> {
     let user = std::env::var_os("HOME").map(PathBuf::from);
@@ -126,6 +140,7 @@ fn jails(home: &Home) -> Result<Jails, String> {
             .iter()
             .filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)))
             .collect(),
+        container_sockets: container_sockets(),
     })
 }
 

@@ -13,12 +13,14 @@
 
 mod calls;
 mod command;
+mod container;
 mod filter;
 mod grants;
 mod inside;
 mod locks;
 mod memory;
 mod owners;
+mod processor;
 mod profile;
 mod program;
 mod protected;
@@ -30,6 +32,7 @@ mod start;
 mod view;
 
 pub use command::{CommandLine, WORKSPACE};
+pub use container::{Container, Entry, is_runtime};
 pub use grants::{Grant, Grants, Origin, Trouble, paths_in};
 pub use inside::run;
 pub use profile::{Profile, Server};

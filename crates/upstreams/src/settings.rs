@@ -7,7 +7,7 @@ use sandbox::jailer::Protected;
 use vocab::{Effect, Level, ServerId};
 
 pub use callers::settings::{Access, Rate};
-pub use sandbox::jailer::Profile;
+pub use sandbox::jailer::{Profile, is_runtime as is_container_runtime};
 
 pub use crate::logins::{Holder, LoginStore};
 
@@ -63,17 +63,28 @@ pub struct JailSpec {
     pub ports: Vec<u16>,
     pub listen: bool,
     pub namespaces: bool,
+    /// How many bytes its own home may hold on the disk.
+    pub home_bytes: u64,
     /// Bytes.
     pub memory: Option<u64>,
+    /// Thousandths of a core.
+    pub millicores: Option<u64>,
     /// Package runners use what they have, and do not ask for newer versions.
     pub offline_packages: bool,
+    /// The socket of the container runtime, if the operator named it.
+    pub container_socket: Option<PathBuf>,
 }
 
 impl JailSpec {
     /// Whether paths among arguments, variables and as working directory are granted.
     #[must_use]
     pub fn implies_grants(&self) -> bool {
-        !self.is_strict()
+        !self.is_strict() && !self.is_container()
+    }
+
+    #[must_use]
+    pub fn is_container(&self) -> bool {
+        self.profile == Profile::Container
     }
 
     #[must_use]
@@ -93,6 +104,8 @@ pub struct Jails {
     pub protected: Protected,
     /// Variables that the operator set for the gate, so that programs find certificates.
     pub certificates: Vec<(String, String)>,
+    /// Where container runtimes listen, where no entry says.
+    pub container_sockets: Vec<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

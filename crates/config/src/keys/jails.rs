@@ -3,15 +3,26 @@
 use super::{Key, Kind, key};
 
 /// What may stand under `jail` as one word.
-const PROFILES: &[&str] = &["contained", "offline", "strict", "none"];
+/// The same for all servers that say nothing: a container is chosen by the command.
+const DEFAULTS: &[&str] = &["contained", "offline", "strict", "none"];
+const PROFILES: &[&str] = &["contained", "offline", "strict", "container", "none"];
 
 /// `jails`.
-pub static JAILS: &[Key] = &[key(
-    "default",
-    Kind::Choice(PROFILES),
-    "contained",
-    "The profile of stdio servers whose entry names none.",
-)];
+pub static JAILS: &[Key] = &[
+    key(
+        "default",
+        Kind::Choice(DEFAULTS),
+        "contained",
+        "The profile of stdio servers whose entry names none. `docker` and `podman` are `container`.",
+    ),
+    key(
+        "container_socket",
+        Kind::Text,
+        "",
+        "The socket of the container runtime, for servers that run in containers. Whoever reaches it is as strong as the runtime: no server does. \
+         Without it the usual places are tried.",
+    ),
+];
 
 /// `mcp_servers.ID.jail`.
 pub(crate) const JAIL: Key = key(
@@ -19,7 +30,8 @@ pub(crate) const JAIL: Key = key(
     Kind::TableOrWord(JAIL_KEYS, PROFILES),
     "",
     "The walls around the program: a profile, or a map. `contained` has a home of its own, sees what the entry names, and reaches the network \
-     on TCP ports 443 and 53; `offline` has no network; `strict` sees only `read` and `write`, and its home forgets; `none` is no jail.",
+     on TCP ports 443 and 53; `offline` has no network; `strict` sees only `read` and `write`, and its home forgets; `container` is for `docker run` and `podman run`, whose options are \
+     bounded; `none` is no jail.",
 );
 
 pub static JAIL_KEYS: &[Key] = &[
@@ -64,6 +76,12 @@ pub static JAIL_KEYS: &[Key] = &[
         Kind::Flag,
         "false",
         "Whether it may build walls of its own, as browsers do.",
+    ),
+    key(
+        "home_mb",
+        Kind::Count(1..=1_048_576),
+        "2048",
+        "How much its own home may hold on the disk, in MiB. A server whose home holds more is ended; `servers reinstall ID` empties it.",
     ),
     key(
         "update",

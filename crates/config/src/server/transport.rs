@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gateway::settings::{HttpKind, JailSpec, Text, Transport};
+use gateway::settings::{HttpKind, JailSpec, Text, Transport, is_container_runtime};
 use http::{HeaderName, HeaderValue, Uri};
 
 use super::{
@@ -115,18 +115,32 @@ impl<'a> Entry<'a> {
                 .fields
                 .node("cwd")
                 .and_then(|node| path_at(node, base, findings)),
-            jail: self.jail(base, findings),
+            jail: self.jail(command, base, findings),
         })
     }
 
     /// The jail that the entry asks for; `None` where it wants none. The profile may be left to `jails.default`.
-    fn jail(&self, base: &Path, findings: &mut Vec<Finding>) -> Option<JailSpec> {
+    fn jail(&self, command: &Node, base: &Path, findings: &mut Vec<Finding>) -> Option<JailSpec> {
         let fields = self.fields.table("jail");
         let profile = self
             .fields
             .written("jail")
-            .or_else(|| fields.written("profile"))
-            .unwrap_or(self.default_jail);
+            .or_else(|| fields.written("profile"));
+        let is_runtime = is_container_runtime(command.text().unwrap_or_default());
+        let profile = match profile {
+            Some("container") if !is_runtime => {
+                let what = format!(
+                    "`{}` has `jail: container`, and its command starts none",
+                    self.path
+                );
+                let fix = "write `command: docker` or `command: podman`, with `args: [run, …]`";
+                findings.push(Finding::error(command.place, what, fix));
+                "container"
+            }
+            Some(profile) => profile,
+            None if is_runtime && self.default_jail != "none" => "container",
+            None => self.default_jail,
+        };
         let mut paths = |name| -> Vec<PathBuf> {
             fields
                 .items(name)
@@ -157,7 +171,12 @@ impl<'a> Entry<'a> {
             ports,
             listen: fields.flag("listen"),
             namespaces: fields.flag("namespaces"),
+            container_socket: self
+                .container_socket
+                .and_then(|node| path_at(node, base, findings)),
+            home_bytes: fields.count("home_mb") << 20,
             memory: is_limited.then(|| limits.count("memory_mb") << 20),
+            millicores: is_limited.then(|| limits.count("cpu_millicores")),
             offline_packages: fields.text("update") == "never",
         })
     }

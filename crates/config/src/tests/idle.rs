@@ -14,6 +14,8 @@ const CARRIED_BY: &[(&str, &str)] = &[
     ("mcp_servers", "servers"),
     ("resource_limits", "memory"),
     ("memory_mb", "memory"),
+    ("home_mb", "home_bytes"),
+    ("cpu_millicores", "millicores"),
     ("update", "offline_packages"),
     ("default", "profile"),
     ("executable", "command"),
@@ -130,7 +132,7 @@ fn every_key_has_an_effect_or_says_that_it_has_none() {
 fn keys_without_an_effect_are_named() {
     let yaml = "\
 mcp_servers:
-  a: { command: a, env: { K: 'secret:kv/a#b' }, capabilities: [{ name: web.get, skip_judge: true }], resource_limits: { cpu_millicores: 5 } }
+  a: { command: a, env: { K: 'secret:kv/a#b' }, capabilities: [{ name: web.get, skip_judge: true }] }
   b: { url: 'https://b.example/mcp', bearer: 'secret:kv/b' }
   c: { command: c, credentials: { T: 'secret:kv/c#t' }, capabilities: [{ name: web.put, skip_judge: false }] }
 agents:
@@ -148,7 +150,6 @@ builtin_dispatchers:
     for path in [
         "mcp_servers.a.env.K",
         "mcp_servers.a.capabilities[0].skip_judge",
-        "mcp_servers.a.resource_limits.cpu_millicores",
         "mcp_servers.b.bearer",
         "mcp_servers.c.credentials.T",
         "agents.coder.tools[0].config.env_var_denylist",

@@ -3,6 +3,7 @@
 //! The tests speak as an executor does. What real ones make of it is in `executors`.
 
 mod ends;
+mod schedules;
 
 use std::time::Duration;
 

@@ -21,10 +21,11 @@ const NODE_PACKAGES: [(&str, &str); 7] = [
     ("@modelcontextprotocol/server-memory", "2026.8.31"),
     ("mcp-remote", "0.15.1"),
 ];
-const PYTHON_PACKAGES: [&str; 5] = [
+const PYTHON_PACKAGES: [&str; 6] = [
     "cryptography==50.0.2",
     "fastmcp==4.1.2",
     "mcp==2.3.0",
+    "mcp-server-fetch==2026.10.24",
     "mcp-server-git==2026.10.19",
     "mcp-server-time==2026.10.19",
 ];
@@ -245,6 +246,12 @@ fn environment(name: &str, packages: &[&str]) -> PathBuf {
         pip
     });
     home
+}
+
+/// The package runner of Python; the directory of its programs.
+#[cfg(feature = "campaign")]
+pub(crate) fn uv() -> PathBuf {
+    environment("uv", &["uv==0.13.8"]).join("bin")
 }
 
 /// The NATS server.

@@ -14,7 +14,8 @@ use testkit::procfs;
 
 use crate::foreign::Node;
 use crate::support::{
-    await_state, client, config, eventually, portcullis, server, stdio, stdio_everything, workspace,
+    await_state, client, config, eventually, gate, portcullis, program, server, stdio,
+    stdio_everything, workspace,
 };
 
 const PUBLIC: &str = "classification: PUBLIC";
@@ -219,7 +220,13 @@ async fn a_poisoned_server_reaches_nothing_outside() {
         if profile != "contained" {
             assert_eq!(scene.udp.load(Ordering::SeqCst), 0, "{profile}");
         }
-        assert!(procfs::mentioning(&mark).len() >= 4, "its daemons run");
+        eventually("its daemons to run", SOON, || async {
+            match procfs::mentioning(&mark) {
+                found if found.len() >= 4 => Ok(()),
+                found => Err(format!("{found:?}")),
+            }
+        })
+        .await;
         let gate_pid = gate.pid();
         let killed = client(&gate, Era::Modern)
             .await
@@ -238,6 +245,35 @@ async fn a_poisoned_server_reaches_nothing_outside() {
         .await;
         scene.assert_nothing_changed();
     }
+}
+
+/// A server that fills its home is ended and not started again until a person has emptied it.
+#[tokio::test]
+async fn a_server_that_fills_its_home_is_ended() {
+    let script = format!(
+        "[ -e $HOME/calm ] || head -c 4000000 /dev/zero > $HOME/big; exec {} --stdio --era legacy",
+        program("everything")
+    );
+    let more = format!("jail: {{ home_mb: 1 }}, {PUBLIC}");
+    let gate = gate(&config(&[("up", stdio("sh", &["-c", &script], &more))])).await;
+    let home = gate.home().join("state/jails/up/home");
+    let full = || async {
+        let told = server(&gate, "up").await;
+        match told["state"] != "connected" && told.to_string().contains("its home holds") {
+            true => Ok(()),
+            false => Err(format!("{told}\n{}", gate.output())),
+        }
+    };
+    eventually("the server to be ended", SOON * 3, full).await;
+    assert!(home.join("big").exists());
+    // Emptied, with a word to the script that it is enough.
+    let said = gate.cli(&["servers", "disable", "up"]).await.unwrap();
+    assert_eq!(said.code, Some(0), "{said:?}");
+    std::fs::remove_file(home.join("big")).unwrap();
+    std::fs::write(home.join("calm"), "").unwrap();
+    let said = gate.cli(&["servers", "enable", "up"]).await.unwrap();
+    assert_eq!(said.code, Some(0), "{said:?}");
+    await_state(&gate, "up", "connected", SOON).await;
 }
 
 /// The same server without a jail gets nearly all of it: the test has teeth.

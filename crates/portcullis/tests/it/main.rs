@@ -28,6 +28,9 @@ mod confinement; // The worker's jail from outside, a server's environment, proc
 #[cfg(test)]
 mod connectors; // Servers that host programs add and remove over HTTP.
 #[cfg(test)]
+#[cfg(feature = "campaign")]
+mod containers; // Servers in containers of their own, with a runtime that really starts them (a campaign).
+#[cfg(test)]
 mod contexts; // Security contexts and manifests, from the file to the server.
 #[cfg(test)]
 mod corpus; // The configuration files that the fuzzer starts from.
@@ -97,6 +100,8 @@ mod policy_verbs; // Policies are checked, tried, explained, compared, suggested
 mod preflight; // The checks before a call leaves, in their order.
 #[cfg(test)]
 mod pty; // Fixture: the program on a terminal.
+#[cfg(test)]
+mod published; // Servers as their makers publish them, in every profile of jails.
 #[cfg(test)]
 mod reading; // Questions, stories, reports, exports and retention of the ledger.
 #[cfg(test)]

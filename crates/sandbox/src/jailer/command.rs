@@ -113,6 +113,7 @@ impl CommandLine {
                 processor_seconds: Some(
                     self.time.as_secs().saturating_add(1).saturating_mul(cores),
                 ),
+                millicores: None,
             },
             calls: Calls::default(),
             rung: Rung::Namespaces,

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
 
 use super::calls::{self, Forked};
+use super::processor::{self, Next, Share};
 use super::report::Line;
 use super::spec::{Jail, Limits, MAX_BYTES, Network, Rung};
 use super::{filter, locks, memory, owners, view};
@@ -28,6 +29,8 @@ pub(super) const NOBODY: u32 = 65_534;
 const NOT_FOR_ROOT: &str = "without namespaces there are no walls around programs of root; run the gate as an ordinary user";
 /// How often the memory of a jail is added up.
 const WATCH: Duration = Duration::from_millis(200);
+/// Everybody in the jail but its first process, as `kill` names them.
+const EVERYBODY: libc::c_int = -1;
 
 /// Runs the jailer: reads a jail from the socket it was started with, builds it, runs the program.
 #[must_use]
@@ -104,6 +107,10 @@ fn reduced(jail: &Jail, gate: &mut Gate) -> Result<Never, String> {
     }
     sys::close_from(sys::HANDOVER_FD + 1).map_err(said)?;
     gate.step("limits", true, lower_limits(&jail.limits))?;
+    if jail.limits.millicores.is_some() {
+        let why = "nobody can stop what uses too much, without namespaces";
+        gate.step("processor", jail.insist, Err(why.to_owned()))?;
+    }
     gate.step("capabilities", true, drop_capabilities())?;
     gate.step("landlock", true, locks::lock(jail))?;
     gate.step("system calls", true, filter::lock_calls(jail))?;
@@ -221,6 +228,10 @@ fn first_process(
     }
     hide_memory().map_err(said)?;
     gate.step("limits", true, lower_limits(&jail.limits))?;
+    if let Some(millicores) = jail.limits.millicores {
+        let how = format!("{millicores} thousandths of a core for all");
+        gate.step("processor", true, Ok(how))?;
+    }
     gate.step("capabilities", true, drop_capabilities())?;
     gate.step("landlock", jail.insist, locks::lock(jail))?;
     gate.step("system calls", true, filter::lock_calls(jail))?;
@@ -233,7 +244,7 @@ fn first_process(
         }
         Forked::Parent(program) => {
             gate.0 = outer.try_clone().map_err(said)?;
-            let status = keep(program, jail.limits.memory);
+            let status = keep(program, &jail.limits);
             let _ = (&outer).write_all(&status.to_le_bytes());
             calls::leave(0)
         }
@@ -360,30 +371,91 @@ fn candidates(program: &OsStr, path: Option<&OsStr>) -> Vec<std::path::PathBuf> 
         .collect()
 }
 
-/// Reaps, passes SIGTERM on and watches memory until the program ends; returns its raw status.
-fn keep(program: libc::c_int, memory: Option<u64>) -> libc::c_int {
+/// Reaps, passes SIGTERM on, watches memory and processor until the program ends; returns its raw status.
+fn keep(program: libc::c_int, limits: &Limits) -> libc::c_int {
     close_pipes();
     let awaited = [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
-    let patience = memory.map(|_| WATCH);
-    let mut looked = Instant::now();
+    let mut watch = Watch::new(limits);
     loop {
         while let Some((pid, status)) = calls::reap_any() {
             if pid == program {
                 return status;
             }
         }
-        // By the clock: children that end all the time must not keep anybody from looking.
-        if memory.is_some() && looked.elapsed() >= WATCH {
-            if memory.is_some_and(memory::is_above) {
-                // As if the kernel had found no memory: the end of this process is the end of all.
-                return libc::SIGKILL;
-            }
-            looked = Instant::now();
-        }
+        // As if the kernel had found no memory: the end of this process is the end of all.
+        let Some(patience) = watch.look() else {
+            return libc::SIGKILL;
+        };
         match calls::next_signal(&awaited, patience) {
-            Ok(Some(signal)) if signal != libc::SIGCHLD => calls::signal(-program, signal),
+            Ok(Some(signal)) if signal != libc::SIGCHLD => {
+                calls::signal(-program, signal);
+                // Whoever is to end must be able to hear of it.
+                watch.wake();
+            }
             Ok(_) => {}
             Err(_) => return libc::SIGKILL,
+        }
+    }
+}
+
+/// What a jail uses up, looked at by the clock: children that end all the time must not keep anybody from looking.
+struct Watch {
+    memory: Option<u64>,
+    memory_due: Instant,
+    share: Option<Share>,
+    share_due: Instant,
+    is_paused: bool,
+}
+
+impl Watch {
+    fn new(limits: &Limits) -> Self {
+        let now = Instant::now();
+        Self {
+            memory: limits.memory,
+            memory_due: now + WATCH,
+            share: limits.millicores.map(|share| Share::new(share, now)),
+            share_due: now,
+            is_paused: false,
+        }
+    }
+
+    /// Looks at what is due. `None`: the jail has more memory than it may. Otherwise how long to wait for the next look, if there is one.
+    fn look(&mut self) -> Option<Option<Duration>> {
+        let now = Instant::now();
+        if let Some(most) = self.memory
+            && now >= self.memory_due
+        {
+            if memory::is_above(most) {
+                return None;
+            }
+            self.memory_due = now + WATCH;
+        }
+        if let Some(share) = &mut self.share
+            && now >= self.share_due
+        {
+            let next = share.look(now, processor::used());
+            let is_paused = matches!(next, Next::Pause(_));
+            let (Next::Run(time) | Next::Pause(time)) = next;
+            self.share_due = now + time;
+            // Also what was started just before the others stood still.
+            if is_paused {
+                calls::signal(EVERYBODY, libc::SIGSTOP);
+                self.is_paused = true;
+            } else {
+                self.wake();
+            }
+        }
+        let due = [
+            self.memory.map(|_| self.memory_due),
+            self.share.as_ref().map(|_| self.share_due),
+        ];
+        let next = due.into_iter().flatten().min();
+        Some(next.map(|due| due.saturating_duration_since(now)))
+    }
+
+    fn wake(&mut self) {
+        if std::mem::take(&mut self.is_paused) {
+            calls::signal(EVERYBODY, libc::SIGCONT);
         }
     }
 }

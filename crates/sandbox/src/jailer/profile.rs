@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use super::container::SOCKET;
 use super::grants::Grants;
 use super::inside::NOBODY;
 use super::program::Program;
@@ -29,9 +30,12 @@ pub enum Profile {
     Offline,
     /// The same, and its home forgets; every measure must be in force.
     Strict,
+    /// A container of its own is the wall. What is jailed here is the runtime's program, which sees the runtime's socket.
+    Container,
 }
 
 impl Profile {
+    /// Those that are the wall themselves.
     pub const ALL: [Self; 3] = [Self::Contained, Self::Offline, Self::Strict];
 
     #[must_use]
@@ -40,6 +44,7 @@ impl Profile {
             Self::Contained => "contained",
             Self::Offline => "offline",
             Self::Strict => "strict",
+            Self::Container => "container",
         }
     }
 
@@ -60,6 +65,7 @@ impl FromStr for Profile {
     fn from_str(text: &str) -> Result<Self, ()> {
         Self::ALL
             .into_iter()
+            .chain([Self::Container])
             .find(|profile| profile.as_str() == text)
             .ok_or(())
     }
@@ -87,8 +93,12 @@ pub struct Server {
     pub listen: bool,
     pub namespaces: bool,
     pub memory: Option<u64>,
+    /// Thousandths of a core, of all its processes together.
+    pub millicores: Option<u64>,
     /// Do not look for newer versions, although there is a network.
     pub offline_packages: bool,
+    /// The socket of the container runtime, for the profile that needs it.
+    pub socket: Option<PathBuf>,
 }
 
 impl Server {
@@ -123,6 +133,17 @@ impl Server {
         } else {
             Mount::same(&self.home, Access::Writable)
         });
+        if let Some(source) = self.socket.clone() {
+            view.push(Mount::new(
+                SOCKET,
+                What::Bind {
+                    source,
+                    access: Access::Writable,
+                    optional: false,
+                    owned: true,
+                },
+            ));
+        }
         let network = if self.profile.has_network() {
             let mut ports = PORTS.to_vec();
             ports.extend(&self.ports);
@@ -148,6 +169,7 @@ impl Server {
             limits: Limits {
                 processes: if strict { PROCESSES_STRICT } else { PROCESSES },
                 memory: self.memory,
+                millicores: self.millicores,
                 ..Limits::default()
             },
             calls: Calls {
@@ -191,6 +213,14 @@ impl Server {
         for (name, value) in &self.env {
             env.retain(|(known, _)| known != name);
             env.push((name.clone(), value.clone()));
+        }
+        if self.socket.is_some() {
+            // Last, so that no entry names another.
+            for name in ["DOCKER_HOST", "CONTAINER_HOST"] {
+                env.retain(|(known, _)| known != name);
+                env.push((name.into(), format!("unix://{SOCKET}").into()));
+            }
+            env.retain(|(known, _)| known != "DOCKER_CONTEXT" && known != "CONTAINER_CONNECTION");
         }
         env
     }

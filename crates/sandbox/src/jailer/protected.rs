@@ -101,6 +101,12 @@ impl Protected {
             .map(PathBuf::as_path)
     }
 
+    /// Whether it lies in the user's home.
+    pub(super) fn is_below_home(&self, path: &Path) -> bool {
+        let home = self.home.as_deref();
+        home.is_some_and(|home| path != home && path.starts_with(home))
+    }
+
     pub(super) fn is_home(&self, path: &Path) -> bool {
         self.home.as_deref() == Some(path)
     }

@@ -10,6 +10,7 @@ pub const MEASURES: &[&str] = &[
     "root",
     "user",
     "limits",
+    "processor",
     "capabilities",
     "landlock",
     "system calls",

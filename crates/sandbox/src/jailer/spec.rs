@@ -86,6 +86,8 @@ pub struct Limits {
     pub file_bytes: Option<u64>,
     /// Seconds on the processor, of one process.
     pub processor_seconds: Option<u64>,
+    /// Thousandths of a core, of all processes together.
+    pub millicores: Option<u64>,
 }
 
 /// What the filter over system calls lets through besides the usual.
@@ -171,7 +173,12 @@ impl Jail {
         for number in [limits.processes, limits.descriptors] {
             out.number(number);
         }
-        for limit in [limits.memory, limits.file_bytes, limits.processor_seconds] {
+        for limit in [
+            limits.memory,
+            limits.file_bytes,
+            limits.processor_seconds,
+            limits.millicores,
+        ] {
             out.maybe(limit);
         }
         let calls = self.calls;
@@ -208,6 +215,7 @@ impl Jail {
         };
         let (processes, descriptors) = (from.number()?, from.number()?);
         let (memory, file_bytes, processor_seconds) = (from.maybe()?, from.maybe()?, from.maybe()?);
+        let millicores = from.maybe()?;
         let (namespaces, tracing, fewer_sockets) = (from.flag()?, from.flag()?, from.flag()?);
         let (insist, reduced) = (from.flag()?, from.flag()?);
         let shown_user = match from.maybe()? {
@@ -227,6 +235,7 @@ impl Jail {
                 descriptors,
                 file_bytes,
                 processor_seconds,
+                millicores,
             },
             calls: Calls {
                 namespaces,
@@ -422,6 +431,7 @@ mod tests {
                 descriptors: 1024,
                 file_bytes: None,
                 processor_seconds: Some(3),
+                millicores: Some(250),
             },
             calls: Calls {
                 namespaces: true,

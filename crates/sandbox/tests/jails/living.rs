@@ -44,6 +44,10 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ("daemons_end_with_their_jail", daemons_end_with_their_jail),
     ("limits_hold", limits_hold),
     (
+        "a_share_of_the_processor_holds",
+        a_share_of_the_processor_holds,
+    ),
+    (
         "a_program_that_cannot_be_executed_is_explained",
         a_program_that_cannot_be_executed_is_explained,
     ),
@@ -360,6 +364,56 @@ fn limits_hold() {
     )
     .jail());
     assert_eq!(ended.output, "full\n");
+}
+
+/// Two that want a core each have a quarter of one together, and what was stopped goes on and ends as ever.
+fn a_share_of_the_processor_holds() {
+    let (_kept, home) = home();
+    let script = "(while :; do :; done) & a=$!; (while :; do :; done) & b=$!; sleep 4; kill -9 $a $b; wait $a $b; times; exit 5";
+    let mut server = shell(Profile::Contained, &home, script);
+    server.millicores = Some(250);
+    let begun = Instant::now();
+    let ended = run(&server.jail());
+    let took = begun.elapsed().as_secs_f64();
+    assert_eq!(ended.status.code(), Some(5), "{}", ended.output);
+    // The shell's own times, then those of what it waited for.
+    let times = ended.output.lines().nth(1).unwrap();
+    let used: f64 = times
+        .split_ascii_whitespace()
+        .map(|time| {
+            let (minutes, seconds) = time.trim_end_matches('s').split_once('m').unwrap();
+            minutes.parse::<f64>().unwrap() * 60.0 + seconds.parse::<f64>().unwrap()
+        })
+        .sum();
+    assert!(used > 0.2, "they run: {times}");
+    assert!(used < took / 4.0 + 1.0, "{used} seconds in {took}");
+    // A limit of the processor does not keep anybody from ending a jail.
+    let mut server = shell(Profile::Contained, &home, "while :; do :; done");
+    server.millicores = Some(1);
+    let jailed = server.jail().start(&jailer()).unwrap();
+    let is_stopped = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.contains(") T ")
+    };
+    let outer = jailed.spawned.child.pid();
+    while !inspect::descendants_of(outer)
+        .unwrap()
+        .iter()
+        .any(is_stopped)
+    {
+        assert!(
+            begun.elapsed() < Duration::from_secs(120),
+            "it is never stopped"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let begun = Instant::now();
+    let _ = jailed
+        .spawned
+        .child
+        .terminate(Duration::from_secs(20))
+        .unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(15), "it hears TERM");
 }
 
 fn a_program_that_cannot_be_executed_is_explained() {

@@ -194,7 +194,9 @@ pub(crate) fn server(profile: Profile, home: &Path, command: &str, args: &[&str]
         listen: false,
         namespaces: false,
         memory: None,
+        millicores: None,
         offline_packages: false,
+        socket: None,
     }
 }
 

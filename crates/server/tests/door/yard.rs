@@ -615,6 +615,7 @@ fn settings(
             homes: home.join("jails"),
             protected: Default::default(),
             certificates: Vec::new(),
+            container_sockets: Vec::new(),
         },
         protected: Vec::new(),
         own_volumes: home.join("volumes"),

@@ -7,11 +7,15 @@ use std::{
     ffi::OsString,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock, atomic::Ordering},
+    time::{Duration, Instant},
 };
 
 use sandbox::{
     Command, Spawned,
-    jailer::{Grants, Jailer, Origin, Probe, Program, Protected, Rung, Server, paths_in, probe},
+    jailer::{
+        Container, Entry, Grants, Jailer, Origin, Probe, Program, Protected, Rung, Server,
+        paths_in, probe,
+    },
 };
 
 use super::{Hub, Upstream};
@@ -145,6 +149,10 @@ impl Launch {
             self.cwd.as_deref(),
         )
         .map_err(|error| error.to_string())?;
+        let container = match jail.is_container() {
+            true => Some(self.contain(jail, id, jailing)?),
+            false => None,
+        };
         let grants = self.weigh(jail, &program, &jailing.settings.protected);
         if let Some(trouble) = grants.troubles.iter().find(|trouble| trouble.is_error) {
             return Err(format!("it is not started: {trouble}"));
@@ -158,12 +166,28 @@ impl Launch {
         }
         Server::make_home(&home)
             .map_err(|error| format!("cannot make its home {}: {error}", home.display()))?;
+        room_in(&home, jail.home_bytes, id)?;
+        let mut confined = confined(jail, rung, &grants);
+        if let Some((container, socket)) = &container {
+            confined.push_str(&format!("; runtime {}", socket.display()));
+            for mount in &container.mounts {
+                confined.push_str(&format!("; mounts {} (args)", audit::printable(mount)));
+            }
+        }
         let mut walls = Walls {
-            confined: confined(jail, rung, &grants),
+            confined,
             is_jail: true,
             remarks: grants.troubles.iter().map(ToString::to_string).collect(),
         };
         let certificates = jailing.settings.certificates.iter();
+        // In a container its runtime bounds what the server uses; the runtime's own program is small.
+        let (args, socket, memory, millicores) = match container {
+            Some((container, socket)) => {
+                let args = container.args.iter().map(Into::into).collect();
+                (args, Some(socket), None, None)
+            }
+            None => (args, None, jail.memory, jail.millicores),
+        };
         let started = Server {
             profile: jail.profile,
             rung,
@@ -175,14 +199,16 @@ impl Launch {
                 .chain(&self.env)
                 .map(|(name, value)| (name.into(), value.into()))
                 .collect(),
-            directory: self.cwd,
+            directory: self.cwd.filter(|_| socket.is_none()),
             home,
             grants,
             ports: jail.ports.clone(),
             listen: jail.listen,
             namespaces: jail.namespaces,
-            memory: jail.memory,
+            memory,
+            millicores,
             offline_packages: jail.offline_packages,
+            socket,
         }
         .jail()
         .start(&jailing.jailer())
@@ -194,6 +220,46 @@ impl Launch {
         }
         upstream.set_walls(walls);
         started.map(|jailed| jailed.spawned)
+    }
+
+    /// What the runtime is called with for a server in a container, and where it listens.
+    fn contain(
+        &self,
+        jail: &JailSpec,
+        id: &str,
+        jailing: &Jailing,
+    ) -> Result<(Container, PathBuf), String> {
+        use std::os::unix::fs::FileTypeExt as _;
+        let entry = Entry {
+            id,
+            protected: &jailing.settings.protected,
+            unprotected: &jail.unprotect,
+            memory: jail.memory,
+            millicores: jail.millicores,
+        };
+        let container = Container::read(&self.args, entry)
+            .map_err(|why| format!("its container is not started: {why}"))?;
+        let is_socket = |path: &PathBuf| {
+            path.metadata()
+                .is_ok_and(|found| found.file_type().is_socket())
+        };
+        let places: Vec<PathBuf> = match &jail.container_socket {
+            Some(named) => vec![named.clone()],
+            None => jailing.settings.container_sockets.clone(),
+        };
+        let found = places.iter().find(|path| is_socket(path));
+        let socket = found.and_then(|path| path.canonicalize().ok());
+        let socket = socket.ok_or_else(|| {
+            let places: Vec<String> = places
+                .iter()
+                .map(|place| place.display().to_string())
+                .collect();
+            format!(
+                "no container runtime listens at {}; start one (`systemctl --user start podman.socket`), or name its socket under `jails.container_socket`",
+                places.join(", ")
+            )
+        })?;
+        Ok((container, socket))
     }
 
     /// Every path that the entry names, granted or refused.
@@ -232,12 +298,57 @@ impl Launch {
     }
 }
 
+/// How often the home of a server that runs is measured. Looking takes at most a tenth of the time.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// Returns what is wrong once the home of a server holds more than it may.
+pub(super) async fn overflows(hub: &Arc<Hub>, upstream: &Arc<Upstream>) -> String {
+    let spec = upstream.spec();
+    let Transport::Stdio {
+        jail: Some(jail), ..
+    } = &spec.transport
+    else {
+        return std::future::pending().await;
+    };
+    let (most, mut pause) = (jail.home_bytes, LOOK);
+    loop {
+        tokio::time::sleep(pause).await;
+        let (home, id) = (hub.jailing().home(spec.id.as_str()), spec.id.clone());
+        let looked = tokio::task::spawn_blocking(move || {
+            let begun = Instant::now();
+            (room_in(&home, most, id.as_str()), begun.elapsed())
+        });
+        match looked.await {
+            Ok((Ok(()), took)) => pause = LOOK.max(took * 10),
+            Ok((Err(why), _)) => return why,
+            Err(error) => return error.to_string(),
+        }
+    }
+}
+
+/// Whether the home of a server holds no more than it may. What cannot be measured counts as full.
+fn room_in(home: &Path, most: u64, id: &str) -> Result<(), String> {
+    let instead =
+        format!("`portcullis servers reinstall {id}` empties it, `jail.home_mb` bounds it");
+    match sandbox::disk_use(home) {
+        Ok(held) if held > most => Err(format!(
+            "its home holds {} MiB and may hold {}; {instead}",
+            held >> 20,
+            most >> 20
+        )),
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(format!("its home cannot be measured: {error}; {instead}")),
+    }
+}
+
 /// The walls to build, if this machine has those that the profile needs.
 fn rung(probe: &Probe, jail: &JailSpec) -> Result<Rung, String> {
     let repair = || probe.repair().unwrap_or_default();
     match probe.rung() {
-        Some(Rung::Reduced) if jail.is_strict() => Err(format!(
-            "`jail: strict` needs namespaces, which this machine refuses ({})",
+        Some(Rung::Reduced) if jail.is_strict() || jail.is_container() => Err(format!(
+            "`jail: {}` needs namespaces, which this machine refuses ({})",
+            jail.profile,
             repair()
         )),
         Some(rung) => Ok(rung),

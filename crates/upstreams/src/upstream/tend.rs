@@ -19,6 +19,7 @@ use super::{
     keeper::{Keeper, note_login},
     lock,
     presence::Presence,
+    start,
 };
 use crate::{
     catalog::{Face, reparse},
@@ -209,6 +210,7 @@ async fn watch(
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut listed = tokio::time::Instant::now();
     let mut is_stale = false;
+    let mut overflows = std::pin::pin!(start::overflows(hub, upstream));
     loop {
         tokio::select! {
             () = link.severed() => return Left::WorkerLost,
@@ -216,6 +218,7 @@ async fn watch(
                 return Left::Lost(upstream.last_error().unwrap_or_else(|| "the server closed the connection".into()));
             }
             () = upstream.stale.notified() => is_stale = true,
+            why = &mut overflows => return Left::Lost(why),
             // Somebody logged in anew, or out.
             () = upstream.retry.notified(), if upstream.spec().login_address().is_some() => {
                 return Left::Asked;

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{
     decide::{WORKS, gains},
     level::Level,
-    matrix::{CROWD_CELL, Cell, Measured, Place, Results, Upstream, median},
+    matrix::{COMMAND_CELL, CROWD_CELL, Cell, Measured, Place, Results, Upstream, median},
     neighbours::Neighbour,
     report::MIB,
 };
@@ -77,6 +77,12 @@ pub(super) fn judge(results: &Results) -> Vec<Target> {
         "CPU of a signed call above an unsigned one, µs".to_owned(),
         signed,
         150.0,
+    ));
+    let command = results.later_ms(COMMAND_CELL, Place::Command, Place::Gate);
+    targets.extend(at_most(
+        "p50 of a command above a call, c=1, ms".to_owned(),
+        command,
+        12.0,
     ));
     targets.extend(at_most(
         "idle memory of gate and worker, MiB".to_owned(),

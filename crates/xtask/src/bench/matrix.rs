@@ -31,6 +31,8 @@ pub(super) enum Place {
     Crowded,
     /// The gate, with signed calls.
     Signed,
+    /// The gate, running a command that does nothing.
+    Command,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -44,6 +46,13 @@ pub(super) struct Cell {
 pub(super) const CROWD_CELL: Cell = Cell {
     upstream: Upstream::Http,
     connections: 16,
+    size: 100,
+};
+
+/// The cell in which a command is compared with a call.
+pub(super) const COMMAND_CELL: Cell = Cell {
+    upstream: Upstream::Http,
+    connections: 1,
     size: 100,
 };
 
@@ -145,6 +154,17 @@ impl Results {
         ))
     }
 
+    /// The median, over rounds, of how much later half of one place's calls are answered than half of another's, in milliseconds.
+    pub(super) fn later_ms(&self, cell: Cell, place: Place, than: Place) -> Option<f64> {
+        let (these, those) = (self.row(cell, place)?, self.row(cell, than)?);
+        let pairs = these.rounds.iter().zip(&those.rounds);
+        Some(median(
+            pairs
+                .map(|(this, that)| (this.p50_us - that.p50_us) / 1e3)
+                .collect(),
+        ))
+    }
+
     fn add(&mut self, cell: Cell, place: Place, measured: Measured) {
         match self
             .rows
@@ -205,6 +225,9 @@ fn places(cell: Cell) -> Vec<Place> {
             Place::Crowded,
             Place::Signed,
         ],
+        Upstream::Http if cell == COMMAND_CELL => {
+            vec![Place::Direct, Place::Floor, Place::Gate, Place::Command]
+        }
         Upstream::Http => vec![Place::Direct, Place::Floor, Place::Gate],
     }
 }

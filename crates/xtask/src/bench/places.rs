@@ -126,6 +126,8 @@ pub(super) struct Gate {
     token: String,
     /// Of a second caller.
     another: String,
+    /// Of one that may run commands.
+    worker: String,
 }
 
 impl Gate {
@@ -145,22 +147,25 @@ impl Gate {
             listen,
             token: String::new(),
             another: String::new(),
+            worker: String::new(),
         };
         gate.up()?;
         let token = gate.home.join("state").join("client.token");
         let text = fs::read_to_string(&token)
             .with_context(|| format!("cannot read {}", token.display()))?;
         gate.token = text.trim().to_owned();
-        gate.another = gate.new_token("another")?;
+        gate.another = gate.new_token("another", &[])?;
+        gate.worker = gate.new_token("worker", &["--context", "bench"])?;
         Ok(gate)
     }
 
-    fn new_token(&self, name: &str) -> Result<String> {
+    fn new_token(&self, name: &str, more: &[&str]) -> Result<String> {
         let said = output(
             Command::new(&self.program)
                 .arg("--home")
                 .arg(&self.home)
-                .args(["--json", "token", "new", name]),
+                .args(["--json", "token", "new", name])
+                .args(more),
         )?;
         let said: Value =
             serde_json::from_str(&said).with_context(|| format!("`token new` said {said}"))?;
@@ -375,21 +380,25 @@ impl Stand {
     }
 
     fn address(&self, load: &mut Command, place: Place, upstream: Upstream) {
-        let tool = if upstream == Upstream::Http {
-            "echo__echo"
-        } else {
-            "pipe__echo"
+        let tool = match (place, upstream) {
+            (Place::Command, _) => "cmd.run",
+            (_, Upstream::Http) => "echo__echo",
+            (_, Upstream::Stdio) => "pipe__echo",
         };
         let (url, gate) = match place {
             Place::Direct => (self.upstream.url.clone(), None),
             Place::Floor => (self.floor.url.clone(), None),
-            Place::Gate | Place::Signed => (self.gate.url(), Some(&self.gate)),
+            Place::Gate | Place::Signed | Place::Command => (self.gate.url(), Some(&self.gate)),
             Place::Crowded => (self.crowded.url(), Some(&self.crowded)),
         };
         load.args(["--url", &url, "--text", &self.text]);
         let pids = match gate {
             Some(gate) => {
-                load.args(["--bearer", &gate.token, "--tool", tool, "--era", &self.era]);
+                let token = match place {
+                    Place::Command => &gate.worker,
+                    _ => &gate.token,
+                };
+                load.args(["--bearer", token, "--tool", tool, "--era", &self.era]);
                 gate.pids()
             }
             None if place == Place::Floor => vec![self.floor.process.pid()],
