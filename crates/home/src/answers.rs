@@ -94,6 +94,8 @@ pub fn answer(
         | Operation::PutOnVolume
         | Operation::RemoveFromVolume
         | Operation::LabelOnVolume
+        | Operation::AttachVolume
+        | Operation::DetachVolume
         | Operation::Sinks => return Err(Problem::broken("only a running gate knows this")),
     })
 }
