@@ -16,6 +16,7 @@ mod operations;
 mod places;
 
 use std::{
+    cell::RefCell,
     collections::HashMap,
     fmt,
     net::SocketAddr,
@@ -57,6 +58,9 @@ const ROUNDS: usize = 4;
 
 pub type Handle = [u8; HANDLE_BYTES];
 
+/// What a call came to, once it has ended.
+type Coming = watch::Receiver<Option<Result<(), MountError>>>;
+
 /// Volumes that a caller has mounted.
 #[derive(Clone)]
 pub struct Mount(Arc<Mounted>);
@@ -69,7 +73,7 @@ struct Mounted {
     /// Which files are open for what, until when.
     open: Mutex<HashMap<(FileId, &'static str), Instant>>,
     /// Calls under way, by what they ask for.
-    asked: Mutex<HashMap<String, watch::Receiver<Option<Result<(), MountError>>>>>,
+    asked: Mutex<HashMap<String, Coming>>,
     /// What files that were made exclusively were made with.
     made: Mutex<HashMap<FileId, [u8; 8]>>,
 }
@@ -179,9 +183,16 @@ struct At<'a> {
     export: &'a Export,
     path: VolumePath,
     stat: Stat,
+    /// The place that is told of, where it is another one.
+    told_of: RefCell<Option<VolumePath>>,
 }
 
 impl At<'_> {
+    /// What is told is of this place: where that raises a label, a call says so of it.
+    fn tells_of(&self, place: &VolumePath) {
+        *self.told_of.borrow_mut() = Some(place.clone());
+    }
+
     /// A name in the directory that this is.
     fn inner(&self, name: &str) -> Result<VolumePath, FileError> {
         if self.stat.kind != Kind::Directory {
@@ -321,8 +332,8 @@ impl Mount {
             let held = held.filter(|held| held.is_for(&caller)).cloned();
             let held = held.ok_or(MountError::Denied)?;
             let label = seen_by(&caller);
-            let tool = wire::builtin::find(tool).ok_or(MountError::Broken)?;
-            let lists = Lists::of(&caller, Arc::clone(&now.rules.contexts), tool);
+            let row = wire::builtin::find(tool).ok_or(MountError::Broken)?;
+            let lists = Lists::of(&caller, Arc::clone(&now.rules.contexts), row);
             let turn = gate.volumes.lines.turn(caller.key(), false).await;
             let work = Work {
                 set: Arc::clone(&now.volumes),
@@ -344,7 +355,9 @@ impl Mount {
             // What it tells is more than was seen so far: a call says so, and raises the label.
             let mut arguments = Object::new();
             arguments.str("path", &shown);
-            match self.ask("fs.stat", arguments).await {
+            // Names of a directory are told by a list, and all else by a look.
+            let raises = if tool == "fs.list" { tool } else { "fs.stat" };
+            match self.ask(raises, arguments).await {
                 Ok(()) | Err(MountError::NotFound) => {}
                 Err(error) => return Err(error),
             }
@@ -406,7 +419,7 @@ impl Mount {
         let Ok(waited) = waited else {
             return Err(MountError::Later);
         };
-        let outcome = waited.map_err(|_| MountError::Broken)?.clone();
+        let outcome = *waited.map_err(|_| MountError::Broken)?;
         locked(&self.0.asked).remove(&name);
         outcome.unwrap_or(Err(MountError::Broken))
     }
@@ -416,7 +429,7 @@ impl Mount {
         tool: &'static str,
         arguments: &[u8],
         name: &str,
-    ) -> Result<watch::Receiver<Option<Result<(), MountError>>>, MountError> {
+    ) -> Result<Coming, MountError> {
         let mut asked = locked(&self.0.asked);
         if let Some(answer) = asked.get(name) {
             return Ok(answer.clone());
@@ -554,10 +567,12 @@ impl Work {
                 export: &self.export,
                 path,
                 stat,
+                told_of: RefCell::default(),
             };
             let mut done = run(&at);
             done.label.join_in(&label);
-            (done, shown)
+            let told_of = at.told_of.into_inner();
+            (done, told_of.map_or(shown, |place| self.held.shown(&place)))
         });
         done.map_err(|why| {
             tracing::error!(why, "a mounted volume cannot be used");

@@ -135,6 +135,7 @@ impl Mount {
                 Ok(inner) => inner,
                 Err(error) => return failed(error),
             };
+            at.tells_of(&inner);
             if !(at.access.may)(&inner) {
                 let says = format!("there is no `{inner}`");
                 return failed(storage::FileError::new(storage::ErrorKind::NotFound, says));
@@ -265,6 +266,7 @@ impl Mount {
                 Ok(inner) => inner,
                 Err(error) => return failed(error),
             };
+            at.tells_of(&inner);
             let Labelled { result, label } = at.volume.node(at.access, &inner);
             let there = match result {
                 Ok(stat) => Some(stat),
@@ -468,7 +470,8 @@ impl Mount {
     }
 
     pub async fn space(&self, handle: &[u8]) -> Result<(Space, Attributes), MountError> {
-        let found = self.on(handle, "fs.read", |at| {
+        let found = self.on(handle, "fs.list", |at| {
+            at.tells_of(&VolumePath::default());
             let (spec, used) = (at.volume.spec(), at.volume.used());
             let bytes = spec.max_bytes.unwrap_or(LONGEST);
             let files = spec.max_files.unwrap_or(u64::from(u32::MAX));
