@@ -234,6 +234,12 @@ impl Mount {
         let _closed = closed.wait_for(|closed| *closed).await;
     }
 
+    /// The time, in nanoseconds since 1970.
+    #[must_use]
+    pub fn now_ns(&self) -> u64 {
+        self.0.gate.inner().now_ms().saturating_mul(1_000_000)
+    }
+
     /// The paths that can be mounted.
     #[must_use]
     pub fn exports(&self) -> Vec<String> {

@@ -1,7 +1,5 @@
 //! The procedures of NFS version 3 (RFC 1813) and of its MOUNT protocol: arguments taken apart, results put together.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use gateway::{
     Mount,
     mount::{Adjustment, Attributes, Creation, Entry, Handle, Kind, MountError},
@@ -52,12 +50,9 @@ enum Shape {
 
 impl Door {
     pub(crate) fn new(mount: Mount) -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let now = now.map_or(0, |now| now.as_nanos());
-        let verifier = u64::try_from(now & u128::from(u64::MAX)).unwrap_or(0);
         Self {
+            verifier: mount.now_ns().to_be_bytes(),
             mount,
-            verifier: verifier.to_be_bytes(),
         }
     }
 
@@ -181,7 +176,7 @@ impl Door {
 
     async fn set_attributes(&self, mut reader: Reader<'_>) -> Result<Said, Garbage> {
         let handle = handle(&mut reader)?;
-        let wanted = adjustment(&mut reader)?;
+        let wanted = adjustment(&mut reader, self.mount.now_ns())?;
         let guard = reader.optional(time)?;
         let done = self.mount.adjust(handle, wanted, guard).await;
         Ok(done
@@ -276,10 +271,10 @@ impl Door {
         let (directory, name) = place(&mut reader)?;
         let (how, wanted) = match reader.u32()? {
             0 => {
-                let wanted = adjustment(&mut reader)?;
+                let wanted = adjustment(&mut reader, self.mount.now_ns())?;
                 (Creation::Any { size: wanted.size }, wanted)
             }
-            1 => (Creation::New, adjustment(&mut reader)?),
+            1 => (Creation::New, adjustment(&mut reader, self.mount.now_ns())?),
             2 => (Creation::Exclusive(reader.fixed()?), Adjustment::default()),
             _ => return Err(Garbage),
         };
@@ -290,13 +285,13 @@ impl Door {
 
     async fn make_directory(&self, mut reader: Reader<'_>) -> Result<Said, Garbage> {
         let (directory, name) = place(&mut reader)?;
-        adjustment(&mut reader)?;
+        adjustment(&mut reader, self.mount.now_ns())?;
         Ok(new(self.mount.create_directory(directory, name).await))
     }
 
     async fn make_link(&self, mut reader: Reader<'_>) -> Result<Said, Garbage> {
         let (directory, name) = place(&mut reader)?;
-        adjustment(&mut reader)?;
+        adjustment(&mut reader, self.mount.now_ns())?;
         let text = reader.bytes(LONGEST_PATH)?;
         Ok(new(self.mount.create_link(directory, name, text).await))
     }
@@ -473,13 +468,13 @@ fn time(reader: &mut Reader<'_>) -> Result<u64, Garbage> {
 }
 
 /// What a client wants a file to be. Of the mode only whether it can be executed counts; owners do not.
-fn adjustment(reader: &mut Reader<'_>) -> Result<Adjustment, Garbage> {
+fn adjustment(reader: &mut Reader<'_>, now_ns: u64) -> Result<Adjustment, Garbage> {
     let mode = reader.optional(Reader::u32)?;
     let _owner = reader.optional(Reader::u32)?;
     let _group = reader.optional(Reader::u32)?;
     let size = reader.optional(Reader::u64)?;
-    let _accessed = set_time(reader)?;
-    let modified_ns = set_time(reader)?;
+    let _accessed = set_time(reader, now_ns)?;
+    let modified_ns = set_time(reader, now_ns)?;
     Ok(Adjustment {
         size,
         executable: mode.map(|mode| mode & 0o111 != 0),
@@ -487,13 +482,10 @@ fn adjustment(reader: &mut Reader<'_>) -> Result<Adjustment, Garbage> {
     })
 }
 
-fn set_time(reader: &mut Reader<'_>) -> Result<Option<u64>, Garbage> {
+fn set_time(reader: &mut Reader<'_>, now_ns: u64) -> Result<Option<u64>, Garbage> {
     match reader.u32()? {
         0 => Ok(None),
-        1 => {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH);
-            Ok(now.ok().and_then(|now| u64::try_from(now.as_nanos()).ok()))
-        }
+        1 => Ok(Some(now_ns)),
         2 => time(reader).map(Some),
         _ => Err(Garbage),
     }
