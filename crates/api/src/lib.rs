@@ -58,7 +58,8 @@ pub use status::{
 };
 pub use task::{MAX_TASK, Task, TaskBegun, UNKNOWN_LABEL};
 pub use volumes::{
-    Volume, VolumeContent, VolumeEntry, VolumeFile, VolumeLabel, VolumePlace, VolumeRemoval,
+    Volume, VolumeAttached, VolumeAttachment, VolumeContent, VolumeDetachment, VolumeEntry,
+    VolumeFile, VolumeLabel, VolumePlace, VolumeRemoval,
 };
 
 /// Where operations are found on the HTTP door; on a line, `portcullis/` stands in its place.

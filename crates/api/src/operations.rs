@@ -10,8 +10,8 @@ use crate::{
     Input, Jail, LastingAnswer, Lineage, MustReason, NewConnector, Nothing, Period, PolicyDiff,
     PolicyDiffQuery, PolicySuggestQuery, Reasoned, Records, RecordsQuery, Reloaded, Report, Review,
     Role, Server, ServerChange, Session, SessionReset, Sink, Status, Suggestion, Task, TaskBegun,
-    Tool, Volume, VolumeContent, VolumeEntry, VolumeFile, VolumeLabel, VolumePlace, VolumeRemoval,
-    Yes,
+    Tool, Volume, VolumeAttached, VolumeAttachment, VolumeContent, VolumeDetachment, VolumeEntry, VolumeFile,
+    VolumeLabel, VolumePlace, VolumeRemoval, Yes,
 };
 
 /// How an operation is asked for over HTTP.
@@ -196,6 +196,10 @@ operations! {
     RemoveFromVolume, "volumes.remove", Post "volumes/{volume}/remove", Operator, Gate, VolumeRemoval => Done;
     /// Raises the label of a file or directory.
     LabelOnVolume, "volumes.label", Post "volumes/{volume}/label", Operator, Gate, VolumeLabel => Done;
+    /// Opens the NFS door of a caller with a volume behind it.
+    AttachVolume, "volumes.attach", Post "volumes/{volume}/attach", Operator, Gate, VolumeAttachment => VolumeAttached;
+    /// Takes a volume away from behind the NFS door of a caller.
+    DetachVolume, "volumes.detach", Post "volumes/{volume}/detach", Operator, Gate, VolumeDetachment => Done;
     /// How each sink is doing.
     Sinks, "sinks.list", Get "sinks", Viewer, Gate, Nothing => Vec<Sink>;
     /// Records of the ledger; without conditions, the newest calls.

@@ -27,6 +27,8 @@ pub struct Volume {
     pub max_files: Option<u64>,
     /// Whether a change of another program at the same moment is always noticed.
     pub sees_conflicts: bool,
+    /// To whom it is attached over the NFS door, and where.
+    pub attached: Vec<String>,
 }
 
 /// A place in a volume.
@@ -114,6 +116,76 @@ impl Input for VolumeLabel {
     fn check(&self) -> Result<(), Problem> {
         named(&self.path)
     }
+}
+
+/// A volume for a caller to mount.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct VolumeAttachment {
+    /// The agent's credential, by id or name.
+    #[cfg_attr(feature = "schema", schemars(required))]
+    pub caller: String,
+    /// The execution that it ends with.
+    pub execution: Option<String>,
+    /// Where to listen on loopback; any port if not said.
+    #[serde(deserialize_with = "crate::input::number")]
+    pub port: Option<u32>,
+}
+
+impl VolumeAttachment {
+    /// # Errors
+    /// If there is no such port.
+    pub fn port(&self) -> Result<u16, Problem> {
+        u16::try_from(self.port.unwrap_or(0))
+            .map_err(|_| Problem::invalid("`port` is between 0 and 65535"))
+    }
+}
+
+impl Input for VolumeAttachment {
+    fn check(&self) -> Result<(), Problem> {
+        self.port()?;
+        of_somebody(&self.caller)
+    }
+}
+
+/// Where a volume can be mounted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct VolumeAttached {
+    /// The address of the NFS door, which is this caller's alone.
+    pub address: String,
+    /// The path that is mounted.
+    pub path: String,
+    /// What mounts it on this machine.
+    pub command: String,
+}
+
+/// A volume that a caller is to mount no more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct VolumeDetachment {
+    /// The agent's credential, by id or name.
+    #[cfg_attr(feature = "schema", schemars(required))]
+    pub caller: String,
+    /// The execution that it was attached for.
+    pub execution: Option<String>,
+}
+
+impl Input for VolumeDetachment {
+    fn check(&self) -> Result<(), Problem> {
+        of_somebody(&self.caller)
+    }
+}
+
+fn of_somebody(caller: &str) -> Result<(), Problem> {
+    if caller.is_empty() {
+        let text = "`caller` is missing; name the agent's credential";
+        return Err(Problem::invalid(text));
+    }
+    Ok(())
 }
 
 fn named(path: &str) -> Result<(), Problem> {

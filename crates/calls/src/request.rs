@@ -15,6 +15,7 @@ pub enum Door {
     McpStdio,
     Cli,
     Seal,
+    Nfs,
 }
 
 impl Door {
@@ -25,6 +26,7 @@ impl Door {
             Self::McpStdio => "mcp-stdio",
             Self::Cli => "cli",
             Self::Seal => "seal",
+            Self::Nfs => "nfs",
         }
     }
 }
@@ -96,6 +98,8 @@ pub enum Origin {
     Mcp(ClientFace),
     /// A signed envelope, as it came. Whether its signature holds, and whether it is the first of its kind, is for Verify to say.
     Signed(Bytes),
+    /// Who has mounted volumes. Files are opened by such a call, and then read and written by parts.
+    Mount,
     /// An operator who asks what would become of a call. It is explained and never made.
     Operator,
 }
@@ -106,7 +110,7 @@ impl Origin {
     pub const fn client(&self) -> Option<&ClientFace> {
         match self {
             Self::Mcp(client) => Some(client),
-            Self::Signed(_) | Self::Operator => None,
+            Self::Signed(_) | Self::Mount | Self::Operator => None,
         }
     }
 
@@ -115,7 +119,7 @@ impl Origin {
     pub fn answers_anew(&self) -> bool {
         match self {
             Self::Mcp(client) => client.era == Era::Modern,
-            Self::Signed(_) => false,
+            Self::Signed(_) | Self::Mount => false,
             Self::Operator => true,
         }
     }

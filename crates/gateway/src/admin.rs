@@ -3,6 +3,7 @@
 mod acts;
 mod executions;
 mod lasting;
+mod mounts;
 mod volumes;
 
 use std::sync::Arc;

@@ -305,11 +305,11 @@ fn verify(case: Case<'_>) -> Result<(), Violation> {
     let Case { gate, request, .. } = case;
     case.now.admits(&request.caller, gate.now_ms())?;
     match (request.caller.signed(), &request.origin) {
-        (None, Origin::Mcp(_)) => Ok(()),
+        (None, Origin::Mcp(_) | Origin::Mount) => Ok(()),
         (Some(session), Origin::Signed(envelope)) => {
             gate.signed.verify(session, envelope, gate.now_ms())
         }
-        (Some(_), Origin::Mcp(_)) => Err(Violation::new(
+        (Some(_), Origin::Mcp(_) | Origin::Mount) => Err(Violation::new(
             Rule::Unauthenticated,
             "a session of signed calls, without a signature",
         )),

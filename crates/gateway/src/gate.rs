@@ -40,6 +40,7 @@ use crate::{
     Action, Admin, CallRequest, Caller, Catalog, Change, DoorSettings, Pins, Running, Wrapper,
     call,
     events::Subscription,
+    mount::Mounts,
     offers::Offers,
     problem,
     readers::Readers,
@@ -111,6 +112,8 @@ pub(crate) struct Inner {
     pub(crate) offers: Offers,
     pub(crate) said: SaidFiles,
     pub(crate) volumes: Volumes,
+    pub(crate) mounts: Mounts,
+    pub(crate) mount_key: [u8; 32],
 }
 
 impl std::fmt::Debug for Gate {
@@ -350,6 +353,8 @@ impl Gate {
             offers: Offers::default(),
             said,
             volumes,
+            mounts: Mounts::default(),
+            mount_key: blake3::derive_key("portcullis mounts 1", &settings.wrapper_key),
         }));
         tokio::spawn(workers.supervise());
         tokio::spawn(Arc::clone(&hub).listen());

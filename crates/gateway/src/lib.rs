@@ -11,6 +11,7 @@ mod call;
 mod events;
 mod explain;
 mod gate;
+pub mod mount;
 mod offers;
 mod problem;
 mod readers;
@@ -37,6 +38,7 @@ pub use calls::{
 pub use events::{Missed, News, Subscription, Told};
 pub use gate::{DispatchRefusal, DoorRefusal, Edit, Executor, Gate, Program, Reading};
 pub use identity::Envelope;
+pub use mount::Mount;
 pub use route::own::{open::DEFINITION as OPEN_DEFINITION, plan::DEFINITION as PLAN_DEFINITION};
 pub use settings::DoorSettings;
 pub use state::SignedStatus;

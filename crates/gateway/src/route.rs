@@ -8,7 +8,7 @@ mod command;
 mod execution;
 pub(crate) mod own;
 mod server;
-mod volume;
+pub(crate) mod volume;
 
 use bytes::Bytes;
 use callers::room::Room;

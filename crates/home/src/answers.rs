@@ -97,6 +97,8 @@ pub fn answer(
         | Operation::ReloadConfig
         | Operation::AddConnector
         | Operation::RemoveConnector
+        | Operation::AttachVolume
+        | Operation::DetachVolume
         | Operation::Sinks => return Err(Problem::broken("only a running gate knows this")),
     })
 }

@@ -269,6 +269,14 @@ pub(crate) async fn perform(
             let label = api::read(&given)?;
             done(admin.label_on_volume(caller, &name, &label).await?)
         }
+        Operation::AttachVolume => {
+            let asked = api::read(&given)?;
+            text(admin.attach_volume(caller, &name, &asked).await?)
+        }
+        Operation::DetachVolume => {
+            let asked = api::read(&given)?;
+            done(admin.detach_volume(caller, &name, &asked)?)
+        }
         Operation::Executions => text(admin.executions()),
         Operation::BeginExecution => {
             let input: api::BeginExecution = api::read(&given)?;

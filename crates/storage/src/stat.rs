@@ -78,7 +78,7 @@ pub struct Stat {
     pub names: u32,
     pub mode: u16,
     pub modified_ns: u64,
-    changed_ns: u64,
+    pub changed_ns: u64,
     pub(crate) device: u64,
 }
 

@@ -4,6 +4,7 @@ mod conformance;
 mod escapes;
 mod foreign;
 mod labels;
+mod mounted;
 mod search;
 mod tree;
 

@@ -80,6 +80,12 @@ const ROWS: &[(&str, &str, &str, Severity)] = &[
         "Refused",
         Severity::Warning,
     ),
+    (
+        "mount.refused",
+        STORAGE,
+        "UnauthorizedVolumeAccess",
+        Severity::Warning,
+    ),
     ("config.applied", "config", "Applied", Severity::Notice),
     ("config.failed", "config", "Failed", Severity::Error),
     (

@@ -23,6 +23,10 @@ pub enum Volume {
     Rm(VolumeRm),
     /// Raise the label of a file or directory
     Label(VolumeLabel),
+    /// Let an agent mount a volume over NFS
+    Attach(VolumeAttach),
+    /// Take a volume away that an agent has mounted
+    Detach(VolumeDetach),
 }
 
 #[derive(Debug, Args)]
@@ -80,4 +84,31 @@ pub struct VolumeLabel {
     /// Anyone may have shaped it
     #[arg(long)]
     pub untrusted: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct VolumeAttach {
+    /// The volume's name
+    pub name: String,
+    /// The agent's credential, by id or name
+    #[arg(long)]
+    pub caller: String,
+    /// The execution that it ends with
+    #[arg(long, value_name = "ID")]
+    pub execution: Option<String>,
+    /// Where to listen on loopback; any port if not said
+    #[arg(long)]
+    pub port: Option<u16>,
+}
+
+#[derive(Debug, Args)]
+pub struct VolumeDetach {
+    /// The volume's name
+    pub name: String,
+    /// The agent's credential, by id or name
+    #[arg(long)]
+    pub caller: String,
+    /// The execution that it was attached for
+    #[arg(long, value_name = "ID")]
+    pub execution: Option<String>,
 }

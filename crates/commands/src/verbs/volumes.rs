@@ -75,6 +75,31 @@ pub fn run(verb: &args::Volume, home: &Home, screen: &mut Screen<'_>) -> Result<
             let done = line.ask_for(ask::LabelOnVolume, &args.name, &label)?;
             say(&done, screen)?;
         }
+        Volume::Attach(args) => {
+            let asked = api::VolumeAttachment {
+                caller: args.caller.clone(),
+                execution: args.execution.clone(),
+                port: args.port.map(u32::from),
+            };
+            let attached = line.ask_for(ask::AttachVolume, &args.name, &asked)?;
+            let text = format!(
+                "{} is at {}:{}. Every program on this machine that reaches the port uses it as `{}`.\n  {}\n",
+                args.name,
+                attached.address,
+                attached.path,
+                tame(&args.caller),
+                attached.command
+            );
+            screen.show(&attached, &text)?;
+        }
+        Volume::Detach(args) => {
+            let asked = api::VolumeDetachment {
+                caller: args.caller.clone(),
+                execution: args.execution.clone(),
+            };
+            let done = line.ask_for(ask::DetachVolume, &args.name, &asked)?;
+            say(&done, screen)?;
+        }
     }
     Ok(Exit::Done)
 }
@@ -131,6 +156,9 @@ fn one(volume: &api::Volume) -> String {
         volume.used_files,
         limit(volume.max_files),
     );
+    for attached in &volume.attached {
+        out.push_str(&format!("  attached        {}\n", tame(attached)));
+    }
     if let Some(error) = &volume.error {
         out.push_str(&format!("  error           {}\n", tame(error)));
     }

@@ -31,7 +31,11 @@ impl Admin {
             each.collect()
         };
         let looked = self.gate.inner().readers.run(look).await;
-        looked.map_err(Problem::broken)
+        let mut volumes: Vec<api::Volume> = looked.map_err(Problem::broken)?;
+        for volume in &mut volumes {
+            volume.attached = self.attachments(&volume.name);
+        }
+        Ok(volumes)
     }
 
     /// What is in a directory of a volume.

@@ -1,9 +1,11 @@
 //! What the gate asks of the program that opened it. The program reads files and prepares; the gate puts in force.
 
-use api::Problem;
+use std::net::SocketAddr;
+
+use api::{Kind, Problem};
 use vocab::{Level, ServerId};
 
-use crate::settings::Configuration;
+use crate::{Mount, settings::Configuration};
 
 /// A change of the configuration file that an operator asked the gate for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +44,12 @@ pub trait Program: Send + Sync {
         name: &str,
         input: &[u8],
     ) -> Result<Vec<u8>, Problem>;
+
+    /// Opens a door for a mount on loopback, at this port or at any for 0, until nothing is attached to it any more.
+    fn open_mount(&self, _mount: Mount, _port: u16) -> Result<SocketAddr, Problem> {
+        let text = "this program has no door for mounts";
+        Err(Problem::new(Kind::Conflict, "no_door_for_mounts", text))
+    }
 
     /// How the sinks are doing.
     fn sinks(&self) -> Vec<api::Sink>;

@@ -9,6 +9,7 @@ mod told;
 use std::sync::Arc;
 
 use callers::ForGate;
+use calls::Origin;
 use policy::{
     Contexts,
     context::{self, Scope, ToolPattern},
@@ -59,6 +60,7 @@ pub(super) async fn carry(order: Order, case: Case<'_>) -> Result<Carried, Stop>
         label,
         tool,
         lists,
+        is_mounted: matches!(case.request.origin, Origin::Mount),
     };
     let done = tokio::task::spawn_blocking(move || {
         let _place = place;
@@ -121,6 +123,8 @@ struct Work {
     label: Label,
     tool: &'static Tool,
     lists: Option<Lists>,
+    /// Who has it mounted opens a file by this call, and reads and writes it by parts.
+    is_mounted: bool,
 }
 
 impl Work {
@@ -174,6 +178,12 @@ impl Work {
             may: &may,
         };
         let done = self.gate.volumes.with(&self.set, held, |volume| {
+            let opened = self
+                .is_mounted
+                .then(|| told::opened(volume, access, path, asked, held));
+            if let Some(opened) = opened.flatten() {
+                return opened;
+            }
             let destination = asked.destination.as_deref();
             let to = destination.and_then(|text| self.set.locate(&self.caller, text).ok());
             let to = to.map_or_else(|| path.clone(), |to| to.path);
@@ -291,7 +301,7 @@ fn strayed(text: &str, astray: Astray) -> FileError {
 }
 
 /// The lists that bound a caller's paths, kept for the time of one call.
-struct Lists {
+pub(crate) struct Lists {
     contexts: Arc<Contexts>,
     context: String,
     agent: Option<String>,
@@ -300,7 +310,11 @@ struct Lists {
 }
 
 impl Lists {
-    fn of(caller: &Caller, contexts: Arc<Contexts>, tool: &'static Tool) -> Option<Self> {
+    pub(crate) fn of(
+        caller: &Caller,
+        contexts: Arc<Contexts>,
+        tool: &'static Tool,
+    ) -> Option<Self> {
         Some(Self {
             context: caller.context()?.to_owned(),
             agent: caller.agent_name().map(str::to_owned),
@@ -312,7 +326,7 @@ impl Lists {
 
     /// As the tool that was called, and as the one that reads: a search reads files too, and what is copied, moved or edited can be read
     /// afterwards.
-    fn let_through(&self, path: &str) -> bool {
+    pub(crate) fn let_through(&self, path: &str) -> bool {
         let Some(context) = self.contexts.context(&self.context) else {
             return false;
         };

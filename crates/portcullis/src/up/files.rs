@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    net::SocketAddr,
     path::PathBuf,
     sync::{Arc, Mutex, OnceLock, PoisonError},
     time::{Duration, SystemTime},
@@ -11,7 +12,7 @@ use api::{Kind, Problem};
 use commands::{files, verbs::servers};
 use config::{Resolved, Retention, edit, named_files};
 use gateway::{
-    Edit, Gate, Program, Reading,
+    Edit, Gate, Mount, Program, Reading,
     settings::{Configuration, Seal},
 };
 use home::{Home, answers, signing, stores::Stores};
@@ -279,6 +280,13 @@ impl Program for Files {
         edited
             .map(drop)
             .map_err(|trouble| unchanged(failed(trouble)))
+    }
+
+    fn open_mount(&self, mount: Mount, port: u16) -> Result<SocketAddr, Problem> {
+        nfs::open(mount, port).map_err(|error| {
+            let text = format!("cannot listen on port {port}: {error}");
+            Problem::new(Kind::Conflict, "cannot_listen", text)
+        })
     }
 
     fn answer(

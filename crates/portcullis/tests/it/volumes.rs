@@ -1,6 +1,7 @@
 //! Volumes: what the tools for files answer, where they do not reach, and labels that stick to what was written.
 
 mod commands;
+mod mounts;
 mod operators;
 mod rows;
 mod walls;

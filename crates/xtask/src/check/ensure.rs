@@ -43,6 +43,7 @@ pub(super) fn foreign() -> Result<Tally> {
         &["-c", "import ensurepip, venv"],
         &["python3", "python3-venv"],
     )?;
+    program("sh", &["-c", "command -v nfs-ls"], &["libnfs-utils"])?;
     Ok(Tally::passed(1))
 }
 

@@ -84,6 +84,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("server", &["api", "gateway", "vocab", "wire"]),
+    ("nfs", &["gateway"]),
     (
         "config",
         &[
@@ -109,7 +110,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "portcullis",
         &[
-            "api", "audit", "commands", "config", "gateway", "home", "identity", "reports",
+            "api", "audit", "commands", "config", "gateway", "home", "identity", "nfs", "reports",
             "sandbox", "secrets", "server", "shape", "sinks", "state", "terminal", "vocab", "wire",
         ],
     ),
@@ -269,6 +270,12 @@ const FENCES: &[Fence] = &[
     },
     Fence {
         package: "rmcp*",
+        features: &[],
+        owners: &[],
+    },
+    // It allocates what a length only claims.
+    Fence {
+        package: "nfs3_*",
         features: &[],
         owners: &[],
     },

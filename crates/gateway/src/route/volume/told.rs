@@ -2,8 +2,8 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use storage::{
-    Access, Content, Edited, Entry, ErrorKind, FileError, Globbed, Grepped, Kind, Labelled, Listed,
-    Output, Part, ReadFile, Volume, VolumePath, Walked, Written,
+    Access, Content, Edited, Entry, ErrorKind, FileError, Globbed, Grepped, Kind, Labelled,
+    ListOptions, Listed, Output, Part, ReadFile, Volume, VolumePath, Walked, Written,
 };
 use vocab::ErrorCode;
 use wire::write::{self, Object};
@@ -102,6 +102,32 @@ pub(super) fn places(asked: &str, places: &[String]) -> Result<Told, FileError> 
     let entries: Vec<Vec<u8>> = inside.iter().map(entry).collect();
     told.structured.raw("entries", &array(&entries));
     Ok(told)
+}
+
+/// Opens a file for who has its volume mounted; `None`: that is done by the call itself.
+pub(super) fn opened(
+    volume: &Volume,
+    access: Access<'_>,
+    path: &VolumePath,
+    asked: &Asked,
+    held: &Held,
+) -> Option<Labelled<Told>> {
+    let place = held.shown(path);
+    let told_so = |what: &str| Told::new(format!("Opened {place} for {what}"), &place);
+    Some(match &asked.operation {
+        Operation::Read { .. } => told(volume.node(access, path), |_| told_so("reading")),
+        Operation::Write(_, options) if !options.create_only => {
+            told(volume.claim(access, path), |()| told_so("writing"))
+        }
+        Operation::List(_) => {
+            let one = ListOptions {
+                limit: 1,
+                ..ListOptions::default()
+            };
+            told(volume.list(access, path, &one), |_| told_so("listing"))
+        }
+        _ => return None,
+    })
 }
 
 /// Carries out what was asked on one volume.
