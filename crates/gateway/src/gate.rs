@@ -52,6 +52,7 @@ use crate::{
 pub use executions::{DispatchRefusal, Executor};
 pub(crate) use in_force::InForce;
 pub use program::{Edit, Program, Reading};
+pub use providers::Certified;
 pub use refused::DoorRefusal;
 
 /// Between writing and the disk: read-only calls are on disk within this time, without waiting for it.
@@ -59,8 +60,7 @@ const SYNC_PERIOD: Duration = Duration::from_millis(200);
 /// How soon after its time an unanswered approval is closed on record; it counts as expired at once.
 const APPROVAL_PERIOD: Duration = Duration::from_secs(5);
 
-/// How long calls under way may take once the gate was told to stop, and how long those that were cancelled then.
-const FINISH: Duration = Duration::from_secs(10);
+/// How long calls may take that were cancelled because the gate stops.
 const CANCEL: Duration = Duration::from_secs(3);
 /// How long a renewal of a login may take then: what an authorization server has already answered must not be lost.
 const RENEWAL: Duration = Duration::from_secs(10);
@@ -584,10 +584,10 @@ impl Gate {
             .map_err(|error| problem::ledger(&error))
     }
 
-    /// Waits for the calls under way; after a while they are cancelled, which is recorded and answered like any other end. Nobody may start
+    /// Waits for the calls under way; after `grace` they are cancelled, which is recorded and answered like any other end. Nobody may start
     /// calls meanwhile.
-    pub async fn finish(&self) {
-        let left = self.0.flights.finish(FINISH, CANCEL).await;
+    pub async fn finish(&self, grace: Duration) {
+        let left = self.0.flights.finish(grace, CANCEL).await;
         if left > 0 {
             tracing::warn!(calls = left, "stopping although calls are under way");
         }

@@ -35,7 +35,7 @@ pub use calls::{
     Action, Answer, CallRequest, ClientFace, Door, Event, Origin, Outcome, Reply, Running, Wrapper,
 };
 pub use events::{Missed, News, Subscription, Told};
-pub use gate::{DispatchRefusal, DoorRefusal, Edit, Executor, Gate, Program, Reading};
+pub use gate::{Certified, DispatchRefusal, DoorRefusal, Edit, Executor, Gate, Program, Reading};
 pub use identity::Envelope;
 pub use route::own::{open::DEFINITION as OPEN_DEFINITION, plan::DEFINITION as PLAN_DEFINITION};
 pub use settings::DoorSettings;

@@ -12,6 +12,7 @@ mod dispatch;
 mod door;
 mod guard;
 mod inlet;
+mod limit;
 mod line;
 mod listen;
 mod mcp;
@@ -26,4 +27,4 @@ mod seal;
 
 pub use crowd::connections;
 pub use line::serve_lines;
-pub use listen::serve;
+pub use listen::{Entrances, serve};

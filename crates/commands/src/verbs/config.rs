@@ -36,7 +36,16 @@ pub fn explain(
     screen: &mut Screen<'_>,
 ) -> Result<Exit, Trouble> {
     let (raw, _) = load(file)?;
-    let mut rows = config::explain(&raw, &[]);
+    let outside: Vec<config::Override> = config::environment()
+        .said
+        .into_iter()
+        .map(|(variable, key, value)| config::Override {
+            key,
+            value,
+            origin: variable,
+        })
+        .collect();
+    let mut rows = config::explain(&raw, &outside);
     for row in &mut rows {
         row.awaiting_restart = awaiting_restart.contains(&row.key);
     }

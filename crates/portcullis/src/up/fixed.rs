@@ -13,6 +13,7 @@ use crate::wiring;
 pub(super) struct Fixed {
     /// `None`: the command line says where, whatever the file does.
     listen: Option<SocketAddr>,
+    doors: Vec<doors::DoorSpec>,
     ca_files: Vec<PathBuf>,
     result_bytes: usize,
 }
@@ -21,6 +22,7 @@ impl Fixed {
     pub(super) fn of(resolved: &Resolved, has_own_address: bool) -> Self {
         Self {
             listen: (!has_own_address).then_some(resolved.listen),
+            doors: resolved.doors.clone(),
             ca_files: resolved.ca_files.clone(),
             result_bytes: wiring::worker_result_bytes(resolved),
         }
@@ -33,6 +35,7 @@ impl Fixed {
                 "listen",
                 self.listen.is_some_and(|listen| listen != resolved.listen),
             ),
+            ("doors", self.doors != resolved.doors),
             ("trust.ca_files", self.ca_files != resolved.ca_files),
             // Less can be had of the worker there is; more cannot.
             (

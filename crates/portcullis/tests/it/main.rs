@@ -36,6 +36,8 @@ mod dispatch; // Executors ask for commands; each call ends once, by its own ans
 #[cfg(test)]
 mod door; // HTTP requests that are not quite requests.
 #[cfg(test)]
+mod doors; // Doors that others can reach, and how often one address may ask.
+#[cfg(test)]
 mod endings; // How conversations, credentials and the gate itself end.
 #[cfg(test)]
 mod eras; // Every MCP feature between every pair of revisions.

@@ -49,7 +49,11 @@ pub(super) fn foreign() -> Result<Tally> {
 /// What makes system calls fail, and limits files, for the ledger's faults.
 pub(super) fn faults() -> Result<()> {
     program("strace", &["-V"], &["strace"])?;
-    program("prlimit", &["--version"], &["util-linux"])
+    program("prlimit", &["--version"], &["util-linux"])?;
+    // What doors and the limiter are tried with.
+    program("redis-server", &["--version"], &["redis-server"])?;
+    program("openssl", &["version"], &["openssl"])?;
+    program("curl", &["--version"], &["curl"])
 }
 
 /// Makes sure a program runs, from these Debian packages if it does not.

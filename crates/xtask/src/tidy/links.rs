@@ -19,6 +19,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("state", &["audit", "flow", "vocab"]),
     ("reports", &["api", "audit", "flow", "state", "vocab"]),
     ("secrets", &["flow", "vocab", "wire"]),
+    ("resp", &["vocab"]),
+    // What stands before HTTP: it knows addresses and certificates, and no caller.
+    ("doors", &["resp", "vocab"]),
     ("oauth", &["secrets", "wire"]),
     ("sinks", &["audit", "secrets", "vocab"]),
     ("sandbox", &[]),
@@ -82,11 +85,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "wire",
         ],
     ),
-    ("server", &["api", "gateway", "vocab", "wire"]),
+    ("server", &["api", "doors", "gateway", "vocab", "wire"]),
     (
         "config",
         &[
-            "api", "audit", "gateway", "identity", "policy", "secrets", "sinks", "vocab", "wire",
+            "api", "audit", "doors", "gateway", "identity", "policy", "secrets", "sinks", "vocab",
+            "wire",
         ],
     ),
     (
@@ -107,8 +111,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "portcullis",
         &[
-            "api", "audit", "commands", "config", "gateway", "home", "identity", "reports",
-            "sandbox", "secrets", "server", "shape", "sinks", "state", "terminal", "vocab", "wire",
+            "api", "audit", "commands", "config", "doors", "gateway", "home", "identity",
+            "reports", "sandbox", "secrets", "server", "shape", "sinks", "state", "terminal",
+            "vocab", "wire",
         ],
     ),
     ("testkit", &["identity", "shape", "wire"]),
@@ -140,6 +145,26 @@ struct Fence {
 }
 
 const FENCES: &[Fence] = &[
+    Fence {
+        package: "rustls",
+        features: &[],
+        owners: &["doors", "worker"],
+    },
+    Fence {
+        package: "tokio-rustls",
+        features: &[],
+        owners: &["doors", "worker"],
+    },
+    Fence {
+        package: "webpki",
+        features: &[],
+        owners: &["doors"],
+    },
+    Fence {
+        package: "resp",
+        features: &[],
+        owners: &["doors"],
+    },
     Fence {
         package: "cedar*",
         features: &[],
@@ -278,6 +303,8 @@ const NOT_IN_WORKER: &[&str] = &[
     "audit",
     "secrets",
     "sinks",
+    "resp",
+    "doors",
     "config",
     "async-nats",
     "callers",
