@@ -154,6 +154,13 @@ pub static ROOT: &[Key] = &[
          than this file.",
     ),
     key(
+        "admin_listen",
+        Kind::Text,
+        "off",
+        "Loopback address and port of a door with `/metrics`, `/livez` and `/readyz` and nothing else, which takes no credential; `9464` is the usual \
+         port. See docs/operate/telemetry.md.",
+    ),
+    key(
         "drain",
         Kind::Table(DRAIN),
         "",

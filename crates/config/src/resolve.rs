@@ -70,6 +70,7 @@ pub(super) fn resolve(
             &mut findings,
         ),
         drain: doors::drain(top.table("drain")),
+        admin_listen: admin_listen(top, &mut findings),
         terms,
         bundle: bundle(top.table("policy"), base, &mut findings),
         untrusted_influence: match top.text("untrusted_influence") {
@@ -160,6 +161,31 @@ fn listen(top: Fields<'_>, findings: &mut Vec<Finding>) -> SocketAddr {
         findings.push(Finding::error(place, what, fix));
         fallback
     })
+}
+
+fn admin_listen(top: Fields<'_>, findings: &mut Vec<Finding>) -> Option<SocketAddr> {
+    let text = top.text("admin_listen");
+    if text == "off" {
+        return None;
+    }
+    let place = top
+        .node("admin_listen")
+        .map_or(Place::start(), |node| node.place);
+    let bad = match address(text) {
+        Ok(address) if address.ip().is_loopback() => return Some(address),
+        Ok(address) => BadAddress {
+            what: format!(
+                "`{text}` can be reached from other machines, and this door asks nobody who they are"
+            ),
+            fix: format!(
+                "write `127.0.0.1:{}`; let an agent of your monitoring read it there",
+                address.port()
+            ),
+        },
+        Err(bad) => bad,
+    };
+    findings.push(Finding::error(place, bad.what, bad.fix));
+    None
 }
 
 fn requires_credential(top: Fields<'_>, findings: &mut Vec<Finding>) -> bool {

@@ -20,6 +20,8 @@ pub struct Resolved {
     /// How often one address may ask. `None`: nobody counts.
     pub rate_limit: Option<doors::Terms>,
     pub drain: Drain,
+    /// Where those who watch the gate find it.
+    pub admin_listen: Option<SocketAddr>,
     /// What requests and calls are held to: who is let in, and the limits.
     pub terms: Terms,
     pub bundle: BundleSource,

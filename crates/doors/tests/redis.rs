@@ -1,4 +1,5 @@
 //! The limiter on a real Redis of Debian that is killed, that hangs, and that cannot be reached.
+#![cfg(test)]
 
 use std::{
     net::{IpAddr, Ipv4Addr},

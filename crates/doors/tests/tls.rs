@@ -1,4 +1,5 @@
 //! TLS of a door, as a client of another library and `openssl` see it.
+#![cfg(test)]
 
 use std::{
     fs,

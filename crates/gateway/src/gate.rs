@@ -45,6 +45,7 @@ use crate::{
     readers::Readers,
     said::SaidFiles,
     settings::{Account, Accounts, Rules, Settings},
+    tally::{Tallied, Tally},
     volumes::Volumes,
     words::Unheard,
 };
@@ -102,6 +103,7 @@ pub(crate) struct Inner {
     program: Arc<dyn Program>,
     url: String,
     born_us: u64,
+    pub(crate) tally: Tally,
     answered: AtomicU64,
     refused: AtomicU64,
     failed: AtomicU64,
@@ -341,6 +343,7 @@ impl Gate {
             call_ids: AtomicU64::new(1),
             program: settings.program,
             url: settings.url,
+            tally: Tally::default(),
             answered: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             failed: AtomicU64::new(0),
@@ -517,6 +520,12 @@ impl Gate {
             failed: read(&self.0.failed),
             withheld: self.0.unheard.count(),
         }
+    }
+
+    /// How calls ended since the gate opened, and how long they took.
+    #[must_use]
+    pub fn tallied(&self) -> Tallied {
+        self.0.tally.read()
     }
 
     /// Callers that have shown their credential since the gate opened, or whose session has seen something.

@@ -17,6 +17,7 @@ mod readers;
 mod route;
 mod said;
 pub mod settings;
+mod tally;
 mod volumes;
 mod words;
 
@@ -40,6 +41,7 @@ pub use identity::Envelope;
 pub use route::own::{open::DEFINITION as OPEN_DEFINITION, plan::DEFINITION as PLAN_DEFINITION};
 pub use settings::DoorSettings;
 pub use state::SignedStatus;
+pub use tally::Tallied;
 pub use upstreams::{
     Catalog, Change, Pins,
     catalog::{HeaderParam, Listed, RefusedName},

@@ -114,6 +114,13 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         let limiting = entrances::Limiting::new(home);
         limiting.apply(prepared.resolved.rate_limit.clone()).await;
         files.applied().limit_by(limiting.clone());
+        let watching = entrances::watched(
+            &gate,
+            prepared.resolved.admin_listen,
+            entrances::ready(&entrances),
+            limiting.limiter(),
+        )
+        .await?;
         let tending = tokio::spawn(entrances::tend(
             gate.clone(),
             entrances::ready(&entrances),
@@ -132,6 +139,10 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         keeper.abort();
         tending.abort();
         finish(&gate, doors, told, files.applied().drain(), &mut signals).await?;
+        if let Some(watching) = watching {
+            // Whoever watches is told that the gate drains until there is nothing left to watch.
+            watching.abort();
+        }
         gate.close();
         exports.close().await;
         log::know(None);

@@ -57,6 +57,32 @@ pub(super) fn ready(entrances: &server::Entrances) -> Vec<(String, Arc<Entrance>
     named.collect()
 }
 
+/// Opens the door of those who watch, if there is one. It stays open until the task is aborted.
+pub(super) async fn watched(
+    gate: &Gate,
+    address: Option<SocketAddr>,
+    entrances: Vec<(String, Arc<Entrance>)>,
+    limiter: Arc<Limiter>,
+) -> Result<Option<tokio::task::JoinHandle<io::Result<()>>>, Trouble> {
+    let Some(address) = address else {
+        return Ok(None);
+    };
+    let listener = bind(address).await?;
+    let certificates = move || {
+        let with_tls = entrances
+            .iter()
+            .filter_map(|(address, entrance)| Some((address.clone(), entrance.tls()?.until())));
+        with_tls.collect()
+    };
+    let watched = server::Watched {
+        gate: gate.clone(),
+        limiter,
+        certificates: Arc::new(certificates),
+    };
+    let serving = server::serve_watchers(watched, listener, std::future::pending());
+    Ok(Some(tokio::spawn(serving)))
+}
+
 /// What counts requests by address, and what it needs to reach its store.
 #[derive(Debug, Clone)]
 pub(super) struct Limiting {

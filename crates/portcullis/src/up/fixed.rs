@@ -14,6 +14,7 @@ pub(super) struct Fixed {
     /// `None`: the command line says where, whatever the file does.
     listen: Option<SocketAddr>,
     doors: Vec<doors::DoorSpec>,
+    admin_listen: Option<SocketAddr>,
     ca_files: Vec<PathBuf>,
     result_bytes: usize,
 }
@@ -23,6 +24,7 @@ impl Fixed {
         Self {
             listen: (!has_own_address).then_some(resolved.listen),
             doors: resolved.doors.clone(),
+            admin_listen: resolved.admin_listen,
             ca_files: resolved.ca_files.clone(),
             result_bytes: wiring::worker_result_bytes(resolved),
         }
@@ -36,6 +38,7 @@ impl Fixed {
                 self.listen.is_some_and(|listen| listen != resolved.listen),
             ),
             ("doors", self.doors != resolved.doors),
+            ("admin_listen", self.admin_listen != resolved.admin_listen),
             ("trust.ca_files", self.ca_files != resolved.ca_files),
             // Less can be had of the worker there is; more cannot.
             (

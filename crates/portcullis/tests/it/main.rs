@@ -124,6 +124,8 @@ mod taint; // What a session has seen decides where it may send.
 #[cfg(test)]
 mod tasks; // A person's words begin a conversation, and what they name is not asked about.
 #[cfg(test)]
+mod telemetry; // What whoever watches the gate reads.
+#[cfg(test)]
 mod terminal; // The program at a terminal, in a pipe and in a script.
 #[cfg(test)]
 mod unknown_ends; // Calls that were refused, or whose end nobody saw.

@@ -52,6 +52,7 @@ pub(super) fn faults() -> Result<()> {
     program("prlimit", &["--version"], &["util-linux"])?;
     // What doors and the limiter are tried with.
     program("redis-server", &["--version"], &["redis-server"])?;
+    program("promtool", &["--version"], &["prometheus"])?;
     program("openssl", &["version"], &["openssl"])?;
     program("curl", &["--version"], &["curl"])
 }
