@@ -395,7 +395,7 @@ fn each_mistake_has_a_place_and_a_repair() {
         ),
         (
             "server: {}\n",
-            "1:1 unknown key `server` at the top of the file | the keys here are listen, authentication, allowed_origins, policy, untrusted_influence, approvals, audit, limits, trust, retry, jails, mcp_servers, volumes, security_contexts, agents, builtin_dispatchers, seal, oauth",
+            "1:1 unknown key `server` at the top of the file | the keys here are listen, doors, allowed_hosts, rate_limit, tool_timeout, admin_listen, drain, authentication, allowed_origins, policy, untrusted_influence, approvals, audit, limits, trust, retry, jails, mcp_servers, volumes, security_contexts, agents, builtin_dispatchers, seal, oauth",
         ),
         (
             "mcp-servers: {}\n",
