@@ -36,8 +36,6 @@ mod dispatch; // Executors ask for commands; each call ends once, by its own ans
 #[cfg(test)]
 mod door; // HTTP requests that are not quite requests.
 #[cfg(test)]
-mod doors; // Doors that others can reach, and how often one address may ask.
-#[cfg(test)]
 mod endings; // How conversations, credentials and the gate itself end.
 #[cfg(test)]
 mod eras; // Every MCP feature between every pair of revisions.
@@ -73,6 +71,8 @@ mod limits; // Time, size and number have a definite end.
 mod live_settings; // Settings of the door follow the file at once.
 #[cfg(test)]
 mod logins; // Logins to servers: made by a person, kept alive by the gate, ended by either side.
+#[cfg(test)]
+mod network_doors; // Doors that others can reach, and how often one address may ask.
 #[cfg(test)]
 mod oauth; // Access tokens of an identity provider.
 #[cfg(test)]
