@@ -10,8 +10,8 @@ use crate::{
     Input, Jail, LastingAnswer, Lineage, MustReason, NewConnector, Nothing, Period, PolicyDiff,
     PolicyDiffQuery, PolicySuggestQuery, Reasoned, Records, RecordsQuery, Reloaded, Report, Review,
     Role, Server, ServerChange, Session, SessionReset, Sink, Status, Suggestion, Task, TaskBegun,
-    Tool, Volume, VolumeAttached, VolumeAttachment, VolumeContent, VolumeDetachment, VolumeEntry, VolumeFile,
-    VolumeLabel, VolumePlace, VolumeRemoval, Yes,
+    Tool, Volume, VolumeAttached, VolumeAttachment, VolumeContent, VolumeDetachment, VolumeEntry,
+    VolumeFile, VolumeLabel, VolumePlace, VolumeRemoval, Yes,
 };
 
 /// How an operation is asked for over HTTP.

@@ -53,6 +53,8 @@ pub struct Credential {
 
 /// How ids of callers begin whom an identity provider vouches for; issuer and subject follow.
 pub const VOUCHED: &str = "oauth:";
+/// How ids of callers begin whom a client certificate makes; the authority's key and the name follow.
+pub const CERTIFIED: &str = "cert:";
 /// The id of the caller without a credential.
 const ANONYMOUS: &str = "anonymous";
 
@@ -68,6 +70,7 @@ impl Credential {
     fn vouched(id: &str) -> Self {
         let subject = id
             .strip_prefix(VOUCHED)
+            .or_else(|| id.strip_prefix(CERTIFIED))
             .and_then(|rest| rest.split_once(':'))
             .map_or(id, |(_, subject)| subject);
         Self {
@@ -221,6 +224,12 @@ impl Caller {
     #[must_use]
     pub fn is_vouched(&self) -> bool {
         self.id().starts_with(VOUCHED)
+    }
+
+    /// Somebody whom a client certificate makes. Which certificates do is fixed with the doors.
+    #[must_use]
+    pub fn is_certified(id: &str) -> bool {
+        id.starts_with(CERTIFIED)
     }
 
     #[must_use]
@@ -395,7 +404,10 @@ impl Callers {
         };
         callers.kept.set_largest(KEPT);
         // So that an operator can see and reset their labels before they come again.
-        let ids = callers.saved.keys().filter(|id| id.starts_with(VOUCHED));
+        let ids = callers
+            .saved
+            .keys()
+            .filter(|id| id.starts_with(VOUCHED) || id.starts_with(CERTIFIED));
         let vouched = ids
             .map(|id| (id.clone(), callers.admit(Credential::vouched(id), None)))
             .collect();

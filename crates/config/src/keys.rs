@@ -4,6 +4,7 @@
 //! the defaults, the JSON Schema and `docs/use/config.md`. A key that is not here does not exist. The rows of servers, sinks and volumes
 //! stand beside what reads them, in `server.rs`, `sinks.rs` and `volumes.rs`; those of limits, providers and signed calls have files of their own.
 
+pub(crate) mod doors;
 mod jails;
 mod limits;
 mod oauth;
@@ -11,6 +12,7 @@ mod signed;
 
 use std::ops::RangeInclusive;
 
+pub use doors::{ADDRESS_RATE, DOOR, DRAIN};
 pub(crate) use jails::JAIL;
 pub use jails::{JAIL_KEYS, JAILS};
 
@@ -123,8 +125,47 @@ pub static ROOT: &[Key] = &[
         "listen",
         Kind::Text,
         "127.0.0.1:7878",
-        "Address and port of the door. Only loopback addresses are accepted: without TLS a credential would cross the network in \
-         clear.",
+        "Address and port of the first door, which is for this machine: only loopback addresses are accepted. `doors` has those that others can \
+         reach.",
+    ),
+    key(
+        "doors",
+        Kind::TableList(DOOR),
+        "[]",
+        "Further doors, with TLS and more: a list of maps; see docs/operate/doors.md.",
+    ),
+    key(
+        "allowed_hosts",
+        Kind::TextList,
+        "[]",
+        "Names under which clients know this gate, as in `gate.example.com`. Requests whose `Host` is neither one of them nor the address they \
+         came to are refused.",
+    ),
+    key(
+        "rate_limit",
+        Kind::Table(ADDRESS_RATE),
+        "",
+        "How often one address may ask, whoever it says it is; see docs/operate/doors.md.",
+    ),
+    key(
+        "tool_timeout",
+        Kind::Duration(1..=HOUR_MS),
+        "60s",
+        "The longest one call may take, where neither its tool nor its server says. `MCP_TOOL_TIMEOUT_SECONDS` in the environment counts more \
+         than this file.",
+    ),
+    key(
+        "admin_listen",
+        Kind::Text,
+        "off",
+        "Loopback address and port of a door with `/metrics`, `/livez` and `/readyz` and nothing else, which takes no credential; `9464` is the usual \
+         port. See docs/operate/telemetry.md.",
+    ),
+    key(
+        "drain",
+        Kind::Table(DRAIN),
+        "",
+        "How a gate that was told to terminate stops.",
     ),
     key(
         "authentication",
@@ -404,6 +445,18 @@ pub static TOOL_RULE: &[Key] = &[
         Kind::Flag,
         "",
         "Whether what this tool returns may have been written by strangers. Without it, as for its server.",
+    ),
+    key(
+        "timeout",
+        Kind::Duration(1..=HOUR_MS),
+        "",
+        "The longest one call of this tool may take. Without it, as for its server.",
+    ),
+    key(
+        "is_hitl",
+        Kind::Flag,
+        "false",
+        "The tool itself waits for a person, so without a `timeout` of its own its calls may take as long as they need.",
     ),
     key(
         "requires_user_auth",

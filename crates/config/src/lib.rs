@@ -9,7 +9,9 @@ pub mod bundle;
 mod check;
 pub mod corp;
 mod default_file;
+mod doors;
 pub mod edit;
+mod environment;
 mod explain;
 mod fields;
 pub mod finding;
@@ -40,12 +42,13 @@ use std::{
 };
 
 pub use default_file::default_file;
+pub use environment::{Environment, VARIABLES};
 pub use explain::{Explained, Override, explain};
 pub use finding::{Finding, Place, Report, Severity};
 pub use reference::reference;
 pub use resolve::{BadAddress, default_listen, parse_listen};
 pub use resolved::{
-    AgentEntry, BundleSource, IssuerKeys, KeyFiles, NamedFile, Resolved, Retention,
+    AgentEntry, BundleSource, Drain, IssuerKeys, KeyFiles, NamedFile, Resolved, Retention,
 };
 pub use schema::schema;
 pub use secret::parse_reference;
@@ -90,9 +93,14 @@ impl Raw {
 
     /// Everything wrong with the file, or the configuration it describes.
     pub fn resolve(&self) -> Result<Resolved, Report> {
+        self.resolve_in(&Environment::default())
+    }
+
+    /// The same where the environment says something too.
+    pub fn resolve_in(&self, environment: &Environment) -> Result<Resolved, Report> {
         let base = self.file.parent().unwrap_or(Path::new(""));
-        let mut resolved =
-            resolve::resolve(&self.root, base).map_err(|findings| self.report(findings))?;
+        let mut resolved = resolve::resolve(&self.root, base, environment)
+            .map_err(|findings| self.report(findings))?;
         self.layers.hold(&mut resolved);
         resolved.warnings = self.report(resolved.warnings).findings;
         Ok(resolved)
@@ -190,10 +198,16 @@ pub fn read(file: &Path) -> Result<Raw, LoadError> {
     Raw::parse(file, &text).map_err(LoadError::Invalid)
 }
 
-/// Reads and resolves a file.
+/// The variables of this process that count more than the file.
+#[must_use]
+pub fn environment() -> Environment {
+    Environment::read(|name| std::env::var(name).ok())
+}
+
+/// Reads and resolves a file, as this process would take it.
 pub fn load(file: &Path) -> Result<(Raw, Resolved), LoadError> {
     let raw = read(file)?;
-    let resolved = raw.resolve().map_err(LoadError::Invalid)?;
+    let resolved = raw.resolve_in(&environment()).map_err(LoadError::Invalid)?;
     Ok((raw, resolved))
 }
 

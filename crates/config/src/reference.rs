@@ -18,9 +18,9 @@ refused, a file has at most 1 MiB and 32 levels. `portcullis config path` says w
 mistake with its line and its repair, `portcullis config explain` shows every value and where it came from. A file with a mistake
 changes nothing: the gate keeps what it had.
 
-A running gate follows the file within a second or two, and the files it names, in everything but `listen`, `trust.ca_files` and a
-larger `limits.max_result_bytes`. Those hold after a restart; until then standard error, the ledger, `portcullis status` and `portcullis
-config explain` name them.
+A running gate follows the file within a second or two, and the files it names, in everything but `listen`, `doors`, `admin_listen`,
+`trust.ca_files` and a larger `limits.max_result_bytes`. Those hold after a restart; until then standard error, the ledger, `portcullis
+status` and `portcullis config explain` name them.
 
 ```yaml
 mcp_servers:
@@ -58,6 +58,14 @@ Levels are `PUBLIC`, `INTERNAL`, `CONFIDENTIAL`, `RESTRICTED`, in capitals.
 pub fn reference() -> String {
     let mut page = HEAD.to_owned();
     section(&mut page, "Top of the file", keys::ROOT);
+    section(&mut page, "doors[]", keys::DOOR);
+    section(&mut page, "doors[].tls", keys::doors::TLS);
+    section(&mut page, "doors[].tls.more[]", keys::doors::PAIR);
+    section(&mut page, "doors[].mtls", keys::doors::MTLS);
+    section(&mut page, "doors[].mtls.callers[]", keys::doors::HOLDER);
+    section(&mut page, "doors[].proxies", keys::doors::PROXIES);
+    section(&mut page, "rate_limit", keys::ADDRESS_RATE);
+    section(&mut page, "drain", keys::DRAIN);
     section(&mut page, "policy", keys::POLICY);
     section(&mut page, "approvals", keys::APPROVALS);
     section(&mut page, "audit", keys::AUDIT);

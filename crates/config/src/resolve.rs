@@ -16,7 +16,8 @@ use policy::{Budget, Influence};
 use vocab::ServerId;
 
 use super::{
-    check, corp,
+    check, corp, doors,
+    environment::Environment,
     fields::Fields,
     finding::{Finding, Place, Severity, nearest},
     keys::{self, Kind},
@@ -33,8 +34,12 @@ use super::{
 const LONGEST_CALL: Duration = Duration::from_secs(3600);
 
 /// Everything wrong with the tree, or the configuration. `base` is where relative paths start.
-pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>> {
-    let mut findings = Vec::new();
+pub(super) fn resolve(
+    root: &Node,
+    base: &Path,
+    environment: &Environment,
+) -> Result<Resolved, Vec<Finding>> {
+    let mut findings = environment.findings();
     check::check(root, &Kind::Table(keys::ROOT), "", &mut findings);
     let top = Fields::new(Some(root), keys::ROOT);
     let listen = listen(top, &mut findings);
@@ -45,12 +50,29 @@ pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>
         largest,
         jail: top.table("jails").text("default"),
         container_socket: top.table("jails").node("container_socket"),
+        tool_timeout: environment
+            .tool_timeout
+            .unwrap_or_else(|| top.duration("tool_timeout")),
         base,
     };
     let (servers, places) = servers(top.node("mcp_servers"), ground, &mut findings);
     let seal = top.table("seal");
+    let limit = top.table("rate_limit");
+    let is_open = !terms.door.requires_credential;
     let mut resolved = Resolved {
         listen,
+        doors: doors::doors(top, listen, is_open, base, &mut findings),
+        rate_limit: doors::rate_limit(
+            limit,
+            environment
+                .rate_limit_enabled
+                .unwrap_or_else(|| limit.flag("enabled")),
+            environment.rate_limit_requests,
+            environment.rate_limit_window,
+            &mut findings,
+        ),
+        drain: doors::drain(top.table("drain")),
+        admin_listen: admin_listen(top, &mut findings),
         terms,
         bundle: bundle(top.table("policy"), base, &mut findings),
         untrusted_influence: match top.text("untrusted_influence") {
@@ -111,22 +133,29 @@ pub struct BadAddress {
 
 /// Reads an address for the door. Also used for `--listen`.
 pub fn parse_listen(text: &str) -> Result<SocketAddr, BadAddress> {
-    let numeric = text
-        .strip_prefix("localhost:")
-        .map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
-    let address: SocketAddr = numeric.parse().map_err(|_| BadAddress {
-        what: format!("`{text}` is not an address and port"),
-        fix: "write it as in `127.0.0.1:7878`, or `\"[::1]:7878\"`".to_owned(),
-    })?;
+    let address = address(text)?;
     if address.ip().is_loopback() {
         return Ok(address);
     }
     Err(BadAddress {
-        what: format!("`{text}` can be reached from other machines, and this version has no TLS"),
+        what: format!(
+            "`{text}` can be reached from other machines, and the first door is for this one"
+        ),
         fix: format!(
-            "use `127.0.0.1:{}`; reach it from elsewhere through a tunnel such as `ssh -L`",
+            "use `127.0.0.1:{}`, and make a door with TLS for the others: `doors: [{{ listen: \"{address}\", tls: {{ cert: …, key: … }} }}]`",
             address.port()
         ),
+    })
+}
+
+/// An address and a port, whoever can reach it.
+pub(super) fn address(text: &str) -> Result<SocketAddr, BadAddress> {
+    let numeric = text
+        .strip_prefix("localhost:")
+        .map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
+    numeric.parse().map_err(|_| BadAddress {
+        what: format!("`{text}` is not an address and port"),
+        fix: "write it as in `127.0.0.1:7878`, or `\"[::1]:7878\"`".to_owned(),
     })
 }
 
@@ -143,6 +172,31 @@ fn listen(top: Fields<'_>, findings: &mut Vec<Finding>) -> SocketAddr {
         findings.push(Finding::error(place, what, fix));
         fallback
     })
+}
+
+fn admin_listen(top: Fields<'_>, findings: &mut Vec<Finding>) -> Option<SocketAddr> {
+    let text = top.text("admin_listen");
+    if text == "off" {
+        return None;
+    }
+    let place = top
+        .node("admin_listen")
+        .map_or(Place::start(), |node| node.place);
+    let bad = match address(text) {
+        Ok(address) if address.ip().is_loopback() => return Some(address),
+        Ok(address) => BadAddress {
+            what: format!(
+                "`{text}` can be reached from other machines, and this door asks nobody who they are"
+            ),
+            fix: format!(
+                "write `127.0.0.1:{}`; let an agent of your monitoring read it there",
+                address.port()
+            ),
+        },
+        Err(bad) => bad,
+    };
+    findings.push(Finding::error(place, bad.what, bad.fix));
+    None
 }
 
 fn requires_credential(top: Fields<'_>, findings: &mut Vec<Finding>) -> bool {
@@ -181,6 +235,27 @@ fn origins(top: Fields<'_>, findings: &mut Vec<Finding>) -> Vec<String> {
     origins
 }
 
+/// Names of hosts, each with a port or without.
+fn hosts(top: Fields<'_>, findings: &mut Vec<Finding>) -> Vec<String> {
+    let mut hosts = Vec::new();
+    for node in top.items("allowed_hosts") {
+        let Some(text) = node.text() else { continue };
+        let fits = !text.is_empty()
+            && text.bytes().all(|byte| {
+                byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':' | b'[' | b']')
+            });
+        match fits {
+            true => hosts.push(text.to_ascii_lowercase()),
+            false => findings.push(Finding::error(
+                node.place,
+                format!("`{text}` is not the name of a host"),
+                "write it as in `gate.example.com`, or `gate.example.com:8443`",
+            )),
+        }
+    }
+    hosts
+}
+
 /// What requests and calls are held to besides the rules.
 fn terms(top: Fields<'_>, findings: &mut Vec<Finding>) -> Terms {
     let limits = top.table("limits");
@@ -196,7 +271,7 @@ fn terms(top: Fields<'_>, findings: &mut Vec<Finding>) -> Terms {
             max_sessions: count("max_sessions"),
             requires_credential: requires_credential(top, findings),
             allowed_origins: origins(top, findings),
-            allowed_hosts: Vec::new(),
+            allowed_hosts: hosts(top, findings),
             write_timeout: limits.duration("write_timeout"),
             question_timeout: limits.duration("question_timeout"),
         }),

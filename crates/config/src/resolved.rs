@@ -18,6 +18,13 @@ use super::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved {
     pub listen: SocketAddr,
+    /// The doors besides the first.
+    pub doors: Vec<doors::DoorSpec>,
+    /// How often one address may ask. `None`: nobody counts.
+    pub rate_limit: Option<doors::Terms>,
+    pub drain: Drain,
+    /// Where those who watch the gate find it.
+    pub admin_listen: Option<SocketAddr>,
     /// What requests and calls are held to: who is let in, and the limits.
     pub terms: Terms,
     pub bundle: BundleSource,
@@ -59,6 +66,15 @@ impl Resolved {
     pub fn place(&self, id: &str) -> Option<Place> {
         self.places.get(id).copied()
     }
+}
+
+/// How a gate that was told to terminate stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Drain {
+    /// It says that it stops, and takes everything.
+    pub delay: Duration,
+    /// What calls under way have after that.
+    pub timeout: Duration,
 }
 
 /// Where the policies come from.

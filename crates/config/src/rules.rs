@@ -195,6 +195,14 @@ impl Rule<'_> {
                 .node("open_world")
                 .and_then(Node::flag)
                 .or(default.open_world),
+            timeout: fields
+                .node("timeout")
+                .map(|_| fields.duration("timeout"))
+                .or(default.timeout),
+            is_hitl: fields
+                .node("is_hitl")
+                .and_then(Node::flag)
+                .unwrap_or(default.is_hitl),
             requires_user_auth: fields
                 .node("requires_user_auth")
                 .and_then(Node::flag)

@@ -186,8 +186,8 @@ const ENABLED: Key = key(
 const TIMEOUT: Key = key(
     "timeout",
     Kind::Duration(1..=HOUR_MS),
-    "60s",
-    "The longest one call may take.",
+    "",
+    "The longest one call may take, where its tool does not say. Without it, `tool_timeout`.",
 );
 const CONNECT_TIMEOUT: Key = key(
     "connect_timeout",
@@ -292,6 +292,8 @@ pub(super) struct Ground<'a> {
     pub(super) jail: &'a str,
     /// The socket of the container runtime, if the file names it.
     pub(super) container_socket: Option<&'a Node>,
+    /// The time of calls at servers that say nothing.
+    pub(super) tool_timeout: Duration,
     pub(super) base: &'a Path,
 }
 
@@ -346,7 +348,7 @@ pub(super) fn lower(
         injection_scan: rules::injection_scan(fields, &path, findings),
         redact_results: fields.flag("redact_results"),
         tenant: signed::tenant(fields, findings),
-        ..TargetSpec::new(id, entry.budget(ground.largest))
+        ..TargetSpec::new(id, entry.budget(ground))
     };
     let spec = ServerSpec {
         target: Arc::new(target),
@@ -385,12 +387,17 @@ struct Entry<'a> {
 
 impl<'a> Entry<'a> {
     /// What one call may cost.
-    fn budget(&self, largest: usize) -> Budget {
+    fn budget(&self, ground: Ground<'_>) -> Budget {
         let own = self.fields.node("max_result_bytes");
         let own = own.map_or(u64::MAX, |_| self.fields.size("max_result_bytes"));
         Budget {
-            time: self.fields.duration("timeout"),
-            result_bytes: usize::try_from(own).unwrap_or(usize::MAX).min(largest),
+            time: self
+                .fields
+                .node("timeout")
+                .map_or(ground.tool_timeout, |_| self.fields.duration("timeout")),
+            result_bytes: usize::try_from(own)
+                .unwrap_or(usize::MAX)
+                .min(ground.largest),
         }
     }
 

@@ -12,6 +12,7 @@ use vocab::Level;
 
 use super::*;
 
+mod doors;
 mod idle;
 mod oauth;
 mod rules;
@@ -315,12 +316,12 @@ fn a_report_reads_like_a_compiler() {
     assert_eq!(
         bad(text),
         "\
-error: `0.0.0.0:7878` can be reached from other machines, and this version has no TLS
+error: `0.0.0.0:7878` can be reached from other machines, and the first door is for this one
  --> portcullis.yaml:1:9
   |
 1 | listen: 0.0.0.0:7878
   |         ^^^^^^^^^^^^
-  = fix: use `127.0.0.1:7878`; reach it from elsewhere through a tunnel such as `ssh -L`
+  = fix: use `127.0.0.1:7878`, and make a door with TLS for the others: `doors: [{ listen: \"0.0.0.0:7878\", tls: { cert: …, key: … } }]`
 
 error: unknown key `comand` in `mcp_servers.github`
  --> portcullis.yaml:4:5
@@ -394,7 +395,7 @@ fn each_mistake_has_a_place_and_a_repair() {
         ),
         (
             "server: {}\n",
-            "1:1 unknown key `server` at the top of the file | the keys here are listen, authentication, allowed_origins, policy, untrusted_influence, approvals, audit, limits, trust, retry, jails, mcp_servers, volumes, security_contexts, agents, builtin_dispatchers, seal, connectors, secrets, oauth",
+            "1:1 unknown key `server` at the top of the file | the keys here are listen, doors, allowed_hosts, rate_limit, tool_timeout, admin_listen, drain, authentication, allowed_origins, policy, untrusted_influence, approvals, audit, limits, trust, retry, jails, mcp_servers, volumes, security_contexts, agents, builtin_dispatchers, seal, connectors, secrets, oauth",
         ),
         (
             "mcp-servers: {}\n",

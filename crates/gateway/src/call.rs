@@ -325,7 +325,18 @@ fn verify(case: Case<'_>) -> Result<(), Violation> {
 }
 
 fn bound(case: Case<'_>, facts: &Facts<'_>, target: &Target) -> Result<Bounded, Violation> {
-    policy::bound(facts, target.spec.budget, case.now.terms.ceiling)
+    let mut ceiling = case.now.terms.ceiling;
+    let wanted = match case.request.action.is_of_tool() {
+        true => {
+            let (budget, is_bounded) = target.spec.tool_budget(&target.name);
+            if !is_bounded {
+                ceiling.time = budget.time;
+            }
+            budget
+        }
+        false => target.spec.budget,
+    };
+    policy::bound(facts, wanted, ceiling)
 }
 
 fn weigh(case: Case<'_>, gathered: &Gathered<'_>) -> Result<Weighed, Violation> {

@@ -46,6 +46,7 @@ use crate::{
     readers::Readers,
     said::SaidFiles,
     settings::{Account, Accounts, Rules, Settings},
+    tally::{Tallied, Tally},
     volumes::Volumes,
     words::Unheard,
 };
@@ -53,6 +54,7 @@ use crate::{
 pub use executions::{DispatchRefusal, Executor};
 pub(crate) use in_force::InForce;
 pub use program::{Edit, Program, Reading};
+pub use providers::Certified;
 pub use refused::DoorRefusal;
 
 /// Between writing and the disk: read-only calls are on disk within this time, without waiting for it.
@@ -60,8 +62,7 @@ const SYNC_PERIOD: Duration = Duration::from_millis(200);
 /// How soon after its time an unanswered approval is closed on record; it counts as expired at once.
 const APPROVAL_PERIOD: Duration = Duration::from_secs(5);
 
-/// How long calls under way may take once the gate was told to stop, and how long those that were cancelled then.
-const FINISH: Duration = Duration::from_secs(10);
+/// How long calls may take that were cancelled because the gate stops.
 const CANCEL: Duration = Duration::from_secs(3);
 /// How long a renewal of a login may take then: what an authorization server has already answered must not be lost.
 const RENEWAL: Duration = Duration::from_secs(10);
@@ -103,6 +104,7 @@ pub(crate) struct Inner {
     program: Arc<dyn Program>,
     url: String,
     born_us: u64,
+    pub(crate) tally: Tally,
     answered: AtomicU64,
     refused: AtomicU64,
     failed: AtomicU64,
@@ -344,6 +346,7 @@ impl Gate {
             call_ids: AtomicU64::new(1),
             program: settings.program,
             url: settings.url,
+            tally: Tally::default(),
             answered: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             failed: AtomicU64::new(0),
@@ -524,6 +527,12 @@ impl Gate {
         }
     }
 
+    /// How calls ended since the gate opened, and how long they took.
+    #[must_use]
+    pub fn tallied(&self) -> Tallied {
+        self.0.tally.read()
+    }
+
     /// Callers that have shown their credential since the gate opened, or whose session has seen something.
     pub(crate) fn callers(&self) -> Vec<Caller> {
         self.0.callers.all(&self.0.now().credentials)
@@ -589,10 +598,10 @@ impl Gate {
             .map_err(|error| problem::ledger(&error))
     }
 
-    /// Waits for the calls under way; after a while they are cancelled, which is recorded and answered like any other end. Nobody may start
+    /// Waits for the calls under way; after `grace` they are cancelled, which is recorded and answered like any other end. Nobody may start
     /// calls meanwhile.
-    pub async fn finish(&self) {
-        let left = self.0.flights.finish(FINISH, CANCEL).await;
+    pub async fn finish(&self, grace: Duration) {
+        let left = self.0.flights.finish(grace, CANCEL).await;
         if left > 0 {
             tracing::warn!(calls = left, "stopping although calls are under way");
         }

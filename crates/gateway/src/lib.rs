@@ -18,6 +18,7 @@ mod readers;
 mod route;
 mod said;
 pub mod settings;
+mod tally;
 mod volumes;
 mod words;
 
@@ -36,12 +37,13 @@ pub use calls::{
     Action, Answer, CallRequest, ClientFace, Door, Event, Origin, Outcome, Reply, Running, Wrapper,
 };
 pub use events::{Missed, News, Subscription, Told};
-pub use gate::{DispatchRefusal, DoorRefusal, Edit, Executor, Gate, Program, Reading};
+pub use gate::{Certified, DispatchRefusal, DoorRefusal, Edit, Executor, Gate, Program, Reading};
 pub use identity::Envelope;
 pub use mount::Mount;
 pub use route::own::{open::DEFINITION as OPEN_DEFINITION, plan::DEFINITION as PLAN_DEFINITION};
 pub use settings::DoorSettings;
 pub use state::SignedStatus;
+pub use tally::Tallied;
 pub use upstreams::{
     Catalog, Change, Pins,
     catalog::{HeaderParam, Listed, RefusedName},

@@ -14,7 +14,7 @@ use home::{Home, holding, private_file, signing, tokens};
 use state::State;
 use terminal::{Exit, Screen, Trouble};
 use tokio::{
-    net::{TcpListener, UnixListener},
+    net::UnixListener,
     signal::unix::{Signal, SignalKind, signal},
     sync::watch,
     task::JoinHandle,
@@ -24,6 +24,7 @@ use crate::{exports::Exports, log, notify, providers, wiring};
 use files::Files;
 
 mod connectors;
+mod entrances;
 mod files;
 mod fixed;
 pub(crate) mod retention;
@@ -32,9 +33,10 @@ pub(crate) mod retention;
 const WORKER_LOOKS: usize = 40;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(25);
 
-/// How long a gate that was told to terminate answers `/readyz` with 503 and still takes what comes, so that whoever sends it work
-/// learns of it before a connection is refused. With the time that calls get it stays below what service managers allow.
-const DRAIN_NOTICE: Duration = Duration::from_secs(2);
+/// A person at the terminal does not wait longer than this for calls under way.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// What connections have beyond the time of their calls, to be answered.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// What a new gate found or made before it opened.
 struct Prepared {
@@ -80,8 +82,8 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
             .map_err(Trouble::failed)?;
         let proofs = providers::proofs(home, &boot, now_ms).map_err(Trouble::failed)?;
         let executions = state.executions().await.map_err(Trouble::failed)?;
-        let listener = bind(prepared.listen).await?;
-        let address = listener.local_addr()?;
+        let (entrances, address) =
+            entrances::open(prepared.listen, &prepared.resolved.doors).await?;
         let parts = wiring::Parts {
             configuration,
             program: Arc::clone(&files) as Arc<dyn Program>,
@@ -102,8 +104,15 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         ));
         let gate = Gate::open(settings, sessions, ledger, audit::system_clock());
         log::know(Some(&gate));
-        gate.record_change("gate.opened", &format!("listening on {address}"))
-            .map_err(Trouble::failed)?;
+        let listening: Vec<String> = entrances
+            .iter()
+            .filter_map(|(listener, _)| Some(listener.local_addr().ok()?.to_string()))
+            .collect();
+        gate.record_change(
+            "gate.opened",
+            &format!("listening on {}", listening.join(", ")),
+        )
+        .map_err(Trouble::failed)?;
         if let Some(serial) = home::layers::keep(home).map_err(Trouble::failed)? {
             gate.record_change(
                 "configuration.corp",
@@ -111,6 +120,21 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
             )
             .map_err(Trouble::failed)?;
         }
+        let limiting = entrances::Limiting::new(home);
+        limiting.apply(prepared.resolved.rate_limit.clone()).await;
+        files.applied().limit_by(limiting.clone());
+        let watching = entrances::watched(
+            &gate,
+            prepared.resolved.admin_listen,
+            entrances::ready(&entrances),
+            limiting.limiter(),
+        )
+        .await?;
+        let tending = tokio::spawn(entrances::tend(
+            gate.clone(),
+            entrances::ready(&entrances),
+            limiting.limiter(),
+        ));
         let secrets = Arc::clone(files.stores());
         let exports = Exports::start(home, &prepared.resolved, &gate, secrets.clone())
             .map_err(Trouble::failed)?;
@@ -118,20 +142,25 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         let rotation =
             tokio::spawn(secrets.watch(async move || files::reload_and_log(&changes).await));
         files.applied().export_to(exports.clone());
-        let doors = Doors::open(&gate, listener, lines);
+        let doors = Doors::open(&gate, entrances, limiting.limiter(), lines);
         // Before anybody knows of the gate: who stops it at once must find it listening.
         let mut signals = Signals::new()?;
         announce(home, &gate)?;
         notify::say(notify::READY);
         let lives = notify::live();
         greet(up, home, &prepared, &gate, screen).await?;
-        let watch = tokio::spawn(files.watch(gate.clone(), looks));
+        let watch = tokio::spawn(Arc::clone(&files).watch(gate.clone(), looks));
         let told = signals.told(&gate).await;
         notify::say(notify::STOPPING);
         watch.abort();
         rotation.abort();
         keeper.abort();
-        finish(&gate, doors, told, &mut signals).await?;
+        tending.abort();
+        finish(&gate, doors, told, files.applied().drain(), &mut signals).await?;
+        if let Some(watching) = watching {
+            // Whoever watches is told that the gate drains until there is nothing left to watch.
+            watching.abort();
+        }
         gate.close();
         exports.close().await;
         lives.inspect(JoinHandle::abort);
@@ -193,17 +222,6 @@ fn runtime() -> io::Result<tokio::runtime::Runtime> {
         .max_blocking_threads(16)
         .enable_all()
         .build()
-}
-
-async fn bind(address: SocketAddr) -> Result<TcpListener, Trouble> {
-    TcpListener::bind(address)
-        .await
-        .map_err(|error| match error.kind() {
-            io::ErrorKind::AddrInUse => Trouble::failed(format!(
-                "{address} is in use; is a gate running already? Choose another with --listen ADDR"
-            )),
-            _ => Trouble::failed(format!("cannot listen on {address}: {error}")),
-        })
 }
 
 fn bind_lines(socket: &Path) -> Result<UnixListener, Trouble> {
@@ -341,19 +359,26 @@ async fn confinement(gate: &Gate) -> String {
 
 /// Both doors, served from the moment they are opened.
 struct Doors {
-    stop: watch::Sender<bool>,
+    stop: watch::Sender<Option<Duration>>,
     tasks: [JoinHandle<io::Result<()>>; 2],
 }
 
 impl Doors {
-    fn open(gate: &Gate, listener: TcpListener, lines: UnixListener) -> Self {
-        let (stop, stopping) = watch::channel(false);
-        let until = |mut stopping: watch::Receiver<bool>| async move {
-            let _ = stopping.wait_for(|stop| *stop).await;
+    fn open(
+        gate: &Gate,
+        entrances: server::Entrances,
+        limiter: Arc<doors::Limiter>,
+        lines: UnixListener,
+    ) -> Self {
+        let (stop, stopping) = watch::channel(None);
+        let until = |mut stopping: watch::Receiver<Option<Duration>>| async move {
+            let stop = stopping.wait_for(Option::is_some).await;
+            stop.ok().and_then(|stop| *stop).unwrap_or_default()
         };
         let http = tokio::spawn(server::serve(
             gate.clone(),
-            listener,
+            entrances,
+            limiter,
             usize::try_from(sandbox::descriptors::most()).unwrap_or(usize::MAX),
             until(stopping.clone()),
         ));
@@ -364,9 +389,9 @@ impl Doors {
         }
     }
 
-    /// Accepts nothing more and lets calls in flight finish.
-    async fn close(self) -> Result<(), Trouble> {
-        let _ = self.stop.send(true);
+    /// Accepts nothing more and lets connections end, for so long.
+    async fn close(self, patience: Duration) -> Result<(), Trouble> {
+        let _ = self.stop.send(Some(patience));
         for task in self.tasks {
             task.await.map_err(Trouble::failed)??;
         }
@@ -379,16 +404,19 @@ async fn finish(
     gate: &Gate,
     doors: Doors,
     told: Told,
+    drain: config::Drain,
     signals: &mut Signals,
 ) -> Result<(), Trouble> {
     gate.drain();
+    let mut grace = drain.timeout.min(PATIENCE);
     if told == Told::Terminate {
+        grace = drain.timeout;
         tokio::select! {
-            () = tokio::time::sleep(DRAIN_NOTICE) => {}
+            () = tokio::time::sleep(drain.delay) => {}
             _ = signals.told(gate) => gate.hurry(),
         }
     }
-    let finishing = async { tokio::join!(gate.finish(), doors.close()).1 };
+    let finishing = async { tokio::join!(gate.finish(grace), doors.close(grace + LAST_WORDS)).1 };
     let mut finishing = std::pin::pin!(finishing);
     tokio::select! {
         finished = &mut finishing => return finished,

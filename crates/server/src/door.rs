@@ -1,13 +1,11 @@
 //! What all requests of a door share: the gate, the sessions, the lists, and the word that the door is closing.
 
-use std::{
-    net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
 };
 
+use doors::Limiter;
 use gateway::Gate;
 use tokio::sync::{Semaphore, watch};
 
@@ -33,8 +31,8 @@ pub(crate) struct Door {
     pub(crate) long_envelopes: Semaphore,
     /// Room for those of sessions in force.
     pub(crate) known_envelopes: Semaphore,
-    /// Where we listen; what a `Host` header must name.
-    pub(crate) address: Option<SocketAddr>,
+    /// How often one address may ask; shared by all doors that are on a network.
+    pub(crate) limiter: Arc<Limiter>,
     closing: watch::Receiver<bool>,
     serial: AtomicU64,
 }
@@ -42,7 +40,7 @@ pub(crate) struct Door {
 impl Door {
     pub(crate) fn new(
         gate: Gate,
-        address: Option<SocketAddr>,
+        limiter: Arc<Limiter>,
         closing: watch::Receiver<bool>,
     ) -> Arc<Self> {
         let sessions = Sessions::new(gate.settings().max_sessions);
@@ -55,7 +53,7 @@ impl Door {
             file_readers: Semaphore::new(FILE_READERS),
             long_envelopes: Semaphore::new(LONG_ENVELOPES),
             known_envelopes: Semaphore::new(KNOWN_ENVELOPES),
-            address,
+            limiter,
             closing,
             serial: AtomicU64::new(1),
         })

@@ -5,10 +5,12 @@
 
 use std::{
     net::{IpAddr, SocketAddr},
+    sync::Arc,
     time::Duration,
 };
 
-use gateway::Caller;
+use doors::Arrival;
+use gateway::{Caller, Certified};
 use http::{HeaderMap, StatusCode, Uri, header, request::Parts};
 use vocab::ErrorCode;
 
@@ -69,8 +71,9 @@ pub(crate) fn place(door: &Door, parts: &Parts) -> Result<(), Refused> {
     let settings = door.gate.settings();
     let oauth = door.gate.oauth();
     // The name that providers issue tokens for is one of ours.
+    let local = arrival(parts).map(|arrival| arrival.local);
     let ours = |authority: &str| {
-        is_ours(authority, door.address, &settings.allowed_hosts)
+        is_ours(authority, local, &settings.allowed_hosts)
             || oauth
                 .as_ref()
                 .is_some_and(|oauth| oauth.authority().eq_ignore_ascii_case(authority))
@@ -156,8 +159,8 @@ fn credential<'a>(
         ));
     }
     if !parts.headers.contains_key(header::AUTHORIZATION) {
-        let anonymous = door.gate.anonymous().map(Shown::Known);
-        return anonymous.ok_or((
+        let known = certified(door, parts).or_else(|| door.gate.anonymous());
+        return known.map(Shown::Known).ok_or((
             "no credential",
             "Send a credential: `Authorization: Bearer …`",
         ));
@@ -175,6 +178,28 @@ fn credential<'a>(
         Some(caller) => Ok(Shown::Known(caller)),
         None => Ok(Shown::Unknown { token, as_bound }),
     }
+}
+
+/// How the connection of a request came.
+pub(crate) fn arrival(parts: &Parts) -> Option<&Arrival> {
+    parts
+        .extensions
+        .get::<Arc<Arrival>>()
+        .map(|arrival| &**arrival)
+}
+
+/// Whom the client certificate of the connection makes, where the door takes it for an identity.
+fn certified(door: &Door, parts: &Parts) -> Option<Caller> {
+    let known = arrival(parts)?.certificate.as_ref()?;
+    let (id, named) = known.caller.as_ref().filter(|_| known.is_identity)?;
+    door.gate.certified(&Certified {
+        id,
+        user: named.user.as_deref(),
+        departments: &named.departments,
+        agent: named.agent.as_deref(),
+        tenant: named.tenant.as_deref(),
+        is_operator: named.is_operator,
+    })
 }
 
 fn names_credential(uri: &Uri) -> bool {

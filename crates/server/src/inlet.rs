@@ -14,17 +14,15 @@ use std::{
 };
 
 use bytes::BufMut;
-use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf},
-    net::TcpStream,
-};
+use doors::Stream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 use crate::patience::Patience;
 
 /// A connection whose next bytes can be diverted.
 #[derive(Debug)]
 pub(crate) struct Inlet {
-    stream: TcpStream,
+    stream: Stream,
     diversion: Diversion,
     patience: Patience,
 }
@@ -48,7 +46,7 @@ struct Target {
 
 impl Inlet {
     /// `most` is how long a client that does not read is waited for.
-    pub(crate) fn new(stream: TcpStream, most: Duration) -> (Self, Diversion) {
+    pub(crate) fn new(stream: Stream, most: Duration) -> (Self, Diversion) {
         let diversion = Diversion::default();
         (
             Self {
@@ -68,7 +66,7 @@ impl Inlet {
         let watched = self.patience.watch(cx, written);
         if matches!(&watched, Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::TimedOut) {
             // What the system still holds for this client is thrown away with the connection.
-            let _ = self.stream.set_zero_linger();
+            let _ = self.stream.tcp().set_zero_linger();
         }
         watched
     }

@@ -40,16 +40,16 @@ const READ_CHUNK: usize = 16 << 10;
 pub async fn serve_lines(
     gate: Gate,
     listener: UnixListener,
-    shutdown: impl Future<Output = ()>,
+    shutdown: impl Future<Output = Duration>,
 ) -> io::Result<()> {
     let (close, closing) = watch::channel(false);
-    let door = Door::new(gate, None, closing);
+    let door = Door::new(gate, Arc::default(), closing);
     let crowd = Crowd::new(MAX_STRANGERS, MAX_CALLERS);
     let mut connections = JoinSet::new();
     let mut shutdown = std::pin::pin!(shutdown);
-    loop {
+    let patience = loop {
         tokio::select! {
-            () = &mut shutdown => break,
+            patience = &mut shutdown => break patience,
             Some(_) = connections.join_next() => {}
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
@@ -61,10 +61,10 @@ pub async fn serve_lines(
                 }
             },
         }
-    }
+    };
     // Nobody listening any more is fine: then there is nothing to end.
     let _ = close.send(true);
-    let drained = tokio::time::timeout(crate::listen::DRAIN, async {
+    let drained = tokio::time::timeout(patience, async {
         while connections.join_next().await.is_some() {}
     })
     .await;

@@ -1,14 +1,15 @@
 //! Accepting connections, and letting go of them without dropping what is in flight.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
+use doors::{Arrival, Entrance, Limiter, Stream};
 use gateway::Gate;
 use http::header;
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::watch,
+    sync::{mpsc, watch},
     task::JoinSet,
 };
 
@@ -28,45 +29,59 @@ const MAX_HEADERS: usize = 128;
 const UNSENT: u32 = 256 << 10;
 /// What is read at once: a head has room, and what long bodies begin with is not copied far.
 const READ_BUFFER: usize = 64 << 10;
-/// How long connections may take to end once we were told to stop. The gate gives the calls themselves less, and then cancels them, so
-/// that each is answered within this time.
-pub(crate) const DRAIN: Duration = Duration::from_secs(15);
+/// How long a connection that has become too old may take to end.
+const LAST_WORDS: Duration = Duration::from_secs(15);
 /// After a failed accept (out of descriptors, say) we wait instead of spinning.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves the HTTP doors until `shutdown` resolves, then drains: no new connection, streams end, calls get a grace to
-/// finish. `descriptors` is how many this process may have open.
+/// Where connections come in, and what each passes before its first request.
+pub type Entrances = Vec<(TcpListener, Arc<Entrance>)>;
+
+/// Serves the HTTP doors until `shutdown` resolves, then drains: no new connection, streams end, and connections get as long to end as
+/// `shutdown` says. The gate gives the calls themselves less, and then cancels them, so that each is answered. `descriptors` is how many this process may have open.
 pub async fn serve(
     gate: Gate,
-    listener: TcpListener,
+    entrances: Entrances,
+    limiter: Arc<Limiter>,
     descriptors: usize,
-    shutdown: impl Future<Output = ()>,
+    shutdown: impl Future<Output = Duration>,
 ) -> io::Result<()> {
     let (close, closing) = watch::channel(false);
-    let door = Door::new(gate, Some(listener.local_addr()?), closing);
+    let door = Door::new(gate, limiter, closing);
     let (strangers, callers) = connections(descriptors);
     let crowd = Crowd::new(strangers, callers);
     let mut connections = JoinSet::new();
-    let mut shutdown = std::pin::pin!(shutdown);
-    loop {
-        tokio::select! {
-            () = &mut shutdown => break,
-            Some(_) = connections.join_next() => {}
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
-                    connections.spawn(converse(Arc::clone(&door), stream, crowd.enter()));
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "could not accept a connection");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            },
-        }
+    let mut accepting = JoinSet::new();
+    let (come, mut came) = mpsc::channel(1);
+    let (stop, stopping) = watch::channel(false);
+    for (listener, entrance) in entrances {
+        accepting.spawn(accept(listener, entrance, come.clone(), stopping.clone()));
     }
-    drop(listener);
+    drop(come);
+    let mut shutdown = std::pin::pin!(shutdown);
+    let patience = loop {
+        tokio::select! {
+            patience = &mut shutdown => break patience,
+            Some(_) = connections.join_next() => {}
+            Some((stream, peer, entrance)) = came.recv() => {
+                connections.spawn(welcome(Arc::clone(&door), stream, peer, entrance, crowd.enter()));
+            }
+        }
+    };
+    let _ = stop.send(true);
+    // Who was accepted is still welcome. This ends when the last listener is closed.
+    while let Some((stream, peer, entrance)) = came.recv().await {
+        connections.spawn(welcome(
+            Arc::clone(&door),
+            stream,
+            peer,
+            entrance,
+            crowd.enter(),
+        ));
+    }
     // Nobody listening any more is fine: then there is nothing to end.
     let _ = close.send(true);
-    let drained = tokio::time::timeout(DRAIN, async {
+    let drained = tokio::time::timeout(patience, async {
         while connections.join_next().await.is_some() {}
     })
     .await;
@@ -103,15 +118,76 @@ fn prepare(stream: &TcpStream, write_timeout: Duration) {
     }
 }
 
-async fn converse(door: Arc<Door>, stream: TcpStream, guest: Arc<Guest>) {
+/// A connection as it was accepted.
+type Come = (TcpStream, SocketAddr, Arc<Entrance>);
+
+async fn accept(
+    listener: TcpListener,
+    entrance: Arc<Entrance>,
+    come: mpsc::Sender<Come>,
+    mut stopping: watch::Receiver<bool>,
+) {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stopping.wait_for(|stop| *stop) => return,
+        };
+        match accepted {
+            Ok((stream, peer)) => {
+                if come
+                    .send((stream, peer, Arc::clone(&entrance)))
+                    .await
+                    .is_err()
+                {
+                    return;
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "could not accept a connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn welcome(
+    door: Arc<Door>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    entrance: Arc<Entrance>,
+    guest: Arc<Guest>,
+) {
+    prepare(&stream, door.gate.settings().write_timeout);
+    let admitted = tokio::select! {
+        admitted = entrance.admit(stream, peer) => admitted,
+        () = guest.dismissed() => return tracing::debug!("a connection that was being opened made room"),
+    };
+    match admitted {
+        Ok((stream, arrival)) => {
+            converse(door, stream, Arc::new(arrival), entrance.age(), guest).await
+        }
+        Err(closed) => {
+            tracing::debug!(%peer, %closed, "a connection was closed before its first request");
+            door.gate.strangers(closed.reason());
+        }
+    }
+}
+
+async fn converse(
+    door: Arc<Door>,
+    stream: Stream,
+    arrival: Arc<Arrival>,
+    age: Option<Duration>,
+    guest: Arc<Guest>,
+) {
     let write_timeout = door.gate.settings().write_timeout;
-    prepare(&stream, write_timeout);
     let (inlet, diversion) = Inlet::new(stream, write_timeout);
     let max_header_bytes = door.gate.settings().max_header_bytes;
     let service = service_fn(|mut request| {
         let (door, guest) = (Arc::clone(&door), Arc::clone(&guest));
         body::may_divert(&mut request, &diversion);
         request.extensions_mut().insert(Arc::clone(&guest));
+        request.extensions_mut().insert(Arc::clone(&arrival));
         async move {
             guest.set_busy(true);
             let mut reply = route::answer(&door, request).await;
@@ -128,8 +204,22 @@ async fn converse(door: Arc<Door>, stream: TcpStream, guest: Arc<Guest>) {
     });
     let mut connection =
         std::pin::pin!(protocol(max_header_bytes).serve_connection(TokioIo::new(inlet), service));
+    let too_old = async {
+        match age {
+            Some(age) => tokio::time::sleep(age).await,
+            None => std::future::pending().await,
+        }
+    };
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
+        () = too_old => {
+            connection.as_mut().graceful_shutdown();
+            // A stream has no end of its own.
+            let Ok(ended) = tokio::time::timeout(LAST_WORDS, connection).await else {
+                return tracing::debug!("a connection with a client certificate was closed for its age");
+            };
+            ended
+        }
         () = guest.dismissed() => return tracing::debug!("a connection without a credential made room"),
         () = door.closing() => {
             connection.as_mut().graceful_shutdown();

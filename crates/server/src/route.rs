@@ -9,7 +9,7 @@ use vocab::ServerId;
 use crate::{
     admin, cors, crowd, dispatch,
     door::Door,
-    guard, mcp, oauth, refused,
+    guard, limit, mcp, oauth, refused,
     reply::{self, Body, Reply},
     seal,
 };
@@ -31,6 +31,13 @@ pub(crate) enum Route {
     Nothing,
 }
 
+impl Route {
+    /// Whether it says how the gate is, which whoever watches it must be able to ask at any time.
+    pub(crate) fn is_health(&self) -> bool {
+        matches!(self, Self::Healthy | Self::Ready)
+    }
+}
+
 /// Where executors ask for work and answer.
 const DISPATCH: &str = "/v1/dispatch-gateway";
 
@@ -40,7 +47,7 @@ const SEAL: &str = "/v1/seal/";
 pub(crate) fn route(path: &str) -> Route {
     match path {
         "/mcp" => return Route::Mcp(None),
-        "/healthz" => return Route::Healthy,
+        "/healthz" | "/livez" => return Route::Healthy,
         "/readyz" => return Route::Ready,
         "/v1/openapi.json" => return Route::OpenApi,
         DISPATCH => return Route::Dispatch,
@@ -86,6 +93,9 @@ fn is_operators(path: &str) -> bool {
 pub(crate) async fn answer(door: &Arc<Door>, request: Request<Incoming>) -> Reply {
     let (parts, body) = request.into_parts();
     let path = parts.uri.path();
+    if let Some(refused) = limit::refused(door, &parts).await {
+        return refused;
+    }
     let reword = match path {
         _ if path.starts_with(SEAL) => seal::reword,
         DISPATCH => dispatch::reword,

@@ -155,6 +155,9 @@ pub struct Allow {
     pub elicitation: bool,
 }
 
+/// As long as a person may need: nobody's budget, and still an end, so that nothing is kept for ever.
+const WITHOUT_BUDGET: Duration = Duration::from_secs(366 * 24 * 3600);
+
 /// What an operator said about one tool, or about all that have no rule of their own.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolRule {
@@ -165,6 +168,10 @@ pub struct ToolRule {
     pub effect: Option<Effect>,
     /// Whether its results come from outside our trust. `None`: as those of its server.
     pub open_world: Option<bool>,
+    /// The longest one call may take. `None`: as at its server.
+    pub timeout: Option<Duration>,
+    /// It waits for a person itself, so without a time of its own it has as long as it needs.
+    pub is_hitl: bool,
     /// Called with the user's own credential for the server, never with the gate's.
     pub requires_user_auth: bool,
     /// What its arguments are for, by path. What is not here is guessed.
@@ -251,6 +258,25 @@ impl TargetSpec {
     #[must_use]
     pub fn ceiling(&self) -> Level {
         self.accepts.or(self.classification).unwrap_or_default()
+    }
+
+    /// What one call of a tool may cost, and whether that is held to the most that any call may take: its own time; else none where it
+    /// waits for a person; else its server's.
+    #[must_use]
+    pub fn tool_budget(&self, tool: &str) -> (Budget, bool) {
+        let rule = self.rule(tool);
+        let (time, is_bounded) = match (rule.timeout, rule.is_hitl) {
+            (Some(own), _) => (own, true),
+            (None, true) => (WITHOUT_BUDGET, false),
+            (None, false) => (self.budget.time, true),
+        };
+        (
+            Budget {
+                time,
+                ..self.budget
+            },
+            is_bounded,
+        )
     }
 
     /// What stands between a call and this target.

@@ -111,6 +111,36 @@ const ROWS: &[(&str, &str, &str, Severity)] = &[
         Severity::Error,
     ),
     ("gate.opened", "gate", "Opened", Severity::Info),
+    (
+        "client.throttled",
+        "stranger",
+        "Throttled",
+        Severity::Warning,
+    ),
+    (
+        "limiter.degraded",
+        "gate",
+        "LimiterDegraded",
+        Severity::Error,
+    ),
+    (
+        "limiter.restored",
+        "gate",
+        "LimiterRestored",
+        Severity::Notice,
+    ),
+    (
+        "door.certificate_taken",
+        "gate",
+        "CertificateTaken",
+        Severity::Notice,
+    ),
+    (
+        "door.certificate_refused",
+        "gate",
+        "CertificateRefused",
+        Severity::Error,
+    ),
 ];
 
 /// Families that an action may name by its first word. Any other is told as a `gate` event, so that the set stays closed.

@@ -39,7 +39,16 @@ pub fn explain(
     awaiting_restart: &[String],
     screen: &mut Screen<'_>,
 ) -> Result<Exit, Trouble> {
-    let mut rows = config::explain(raw, &[]);
+    let outside: Vec<config::Override> = config::environment()
+        .said
+        .into_iter()
+        .map(|(variable, key, value)| config::Override {
+            key,
+            value,
+            origin: variable,
+        })
+        .collect();
+    let mut rows = config::explain(raw, &outside);
     for row in &mut rows {
         row.awaiting_restart = awaiting_restart.contains(&row.key);
     }

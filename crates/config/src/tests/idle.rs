@@ -45,6 +45,20 @@ const CARRIED_BY: &[(&str, &str)] = &[
     ("locks", "newly_passed_over"),
     ("forbid", "refuses"),
     ("registry", "refuses"),
+    ("cert", "certificate"),
+    ("more", "pairs"),
+    ("mtls", "clients"),
+    ("mode", "certificates"),
+    ("crl", "revocation"),
+    ("uri", "name"),
+    ("dns", "name"),
+    ("operator", "is_operator"),
+    ("protocol", "preamble"),
+    ("plain_from", "only_from"),
+    ("store_user", "user"),
+    ("store_password", "password"),
+    ("on_unavailable", "posture"),
+    ("tool_timeout", "budget"),
 ];
 
 /// Every key with an effect, with the path to it. What stands below an idle key is idle too.

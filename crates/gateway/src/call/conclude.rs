@@ -70,7 +70,15 @@ pub(super) fn conclude(
             ..
         } => {
             let stop = scrubbed(gate, stop);
-            gate.count(stopped(&stop, had_intent).verdict);
+            let ended = stopped(&stop, had_intent);
+            gate.count(ended.verdict);
+            let took = case.begun.elapsed();
+            gate.tally.count(
+                &opened.facts.server,
+                ended.verdict.as_str(),
+                ended.violation,
+                took,
+            );
             (
                 stopped_record(case, opened, &stop),
                 Outcome::Stopped(stop),
@@ -78,7 +86,11 @@ pub(super) fn conclude(
             )
         }
         delivered => {
-            gate.count(verdict(&delivered));
+            let (verdict, rule) = (verdict(&delivered), upstream_error(&delivered));
+            gate.count(verdict);
+            let took = case.begun.elapsed();
+            gate.tally
+                .count(&opened.facts.server, verdict.as_str(), rule, took);
             (
                 delivered_record(gate, opened, &delivered).map(OnRecord::from),
                 delivered.outcome,

@@ -15,7 +15,7 @@ use vocab::ServerId;
 
 use super::{Edit, Gate, InForce, Inner, Reading};
 use crate::{
-    problem,
+    Caller, problem,
     settings::{Configuration, ServerSpec},
 };
 
@@ -175,7 +175,8 @@ impl Inner {
         self.callers
             .allow_anonymous(!terms.door.requires_credential);
         self.callers.retire(&before.credentials, &now.credentials);
-        self.callers.keep_vouched(|id| now.providers.vouch_for(id));
+        self.callers
+            .keep_vouched(|id| Caller::is_certified(id) || now.providers.vouch_for(id));
         self.signed.refresh((&self.callers, &now.credentials));
     }
 }

@@ -19,7 +19,7 @@ use home::{Home, answers, signing, stores::Stores};
 use sha2::{Digest as _, Sha256};
 use terminal::Trouble;
 
-use super::{connectors, fixed::Fixed};
+use super::{connectors, entrances::Limiting, fixed::Fixed};
 use crate::{exports::Exports, wiring};
 
 /// How often the files are looked at for changes.
@@ -58,6 +58,7 @@ pub(super) struct Applied {
     /// What the last reload could not take on, so that it is said once.
     awaiting_restart: Mutex<Vec<&'static str>>,
     exports: OnceLock<Exports>,
+    limiting: OnceLock<Limiting>,
 }
 
 /// Why a configuration cannot be had: the step that failed, and what it said.
@@ -75,6 +76,16 @@ impl Applied {
     /// Sinks follow the configuration too, once they are started.
     pub(super) fn export_to(&self, exports: Exports) {
         let _ = self.exports.set(exports);
+    }
+
+    /// How often one address may ask follows it too.
+    pub(super) fn limit_by(&self, limiting: Limiting) {
+        let _ = self.limiting.set(limiting);
+    }
+
+    /// How a gate that was told to terminate stops.
+    pub(super) fn drain(&self) -> config::Drain {
+        get(&self.resolved).drain
     }
 
     /// How long the ledger is kept, as the file in force says.
@@ -100,6 +111,14 @@ impl Applied {
         set(&self.resolved, Arc::clone(&resolved));
         if let Some(exports) = self.exports.get() {
             exports.apply(&resolved.sinks);
+        }
+        if let (Some(limiting), Ok(runtime)) = (
+            self.limiting.get().cloned(),
+            tokio::runtime::Handle::try_current(),
+        ) {
+            // A secret may have to be asked for.
+            let terms = resolved.rate_limit.clone();
+            runtime.spawn(async move { limiting.apply(terms).await });
         }
     }
 
@@ -139,6 +158,7 @@ impl Files {
                 contents: Mutex::new(contents),
                 awaiting_restart: Mutex::default(),
                 exports: OnceLock::new(),
+                limiting: OnceLock::new(),
             }),
         };
         Ok((Arc::new(files), looks))

@@ -13,6 +13,8 @@ use crate::wiring;
 pub(super) struct Fixed {
     /// `None`: the command line says where, whatever the file does.
     listen: Option<SocketAddr>,
+    doors: Vec<doors::DoorSpec>,
+    admin_listen: Option<SocketAddr>,
     ca_files: Vec<PathBuf>,
     result_bytes: usize,
     stores: Vec<StoreSpec>,
@@ -22,6 +24,8 @@ impl Fixed {
     pub(super) fn of(resolved: &Resolved, has_own_address: bool) -> Self {
         Self {
             listen: (!has_own_address).then_some(resolved.listen),
+            doors: resolved.doors.clone(),
+            admin_listen: resolved.admin_listen,
             ca_files: resolved.ca_files.clone(),
             result_bytes: wiring::worker_result_bytes(resolved),
             stores: resolved.stores.clone(),
@@ -35,6 +39,8 @@ impl Fixed {
                 "listen",
                 self.listen.is_some_and(|listen| listen != resolved.listen),
             ),
+            ("doors", self.doors != resolved.doors),
+            ("admin_listen", self.admin_listen != resolved.admin_listen),
             ("trust.ca_files", self.ca_files != resolved.ca_files),
             ("secrets.stores", self.stores != resolved.stores),
             // Less can be had of the worker there is; more cannot.

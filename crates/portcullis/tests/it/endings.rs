@@ -16,7 +16,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout};
 
 use crate::operator::{SOON, done};
 use crate::support::{
-    client, connected, eventually, fixture, http, new_token, portcullis, records,
+    await_state, client, config, eventually, fixture, gate, http, new_token, portcullis, records,
 };
 
 fn hello() -> Value {
@@ -80,11 +80,13 @@ impl Pipe {
 
 async fn yard() -> (Gate, HttpFixture) {
     let fixture = fixture().await;
-    let gate = connected(&[(
+    let servers = [(
         "up",
         http(&fixture.url(), "classification: PUBLIC, timeout: 60s"),
-    )])
-    .await;
+    )];
+    let yaml = format!("drain: {{ delay: 2s, timeout: 10s }}\n{}", config(&servers));
+    let gate = gate(&yaml).await;
+    await_state(&gate, "up", "connected", SOON).await;
     (gate, fixture)
 }
 

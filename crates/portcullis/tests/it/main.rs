@@ -81,6 +81,8 @@ mod live_settings; // Settings of the door follow the file at once.
 #[cfg(test)]
 mod logins; // Logins to servers: made by a person, kept alive by the gate, ended by either side.
 #[cfg(test)]
+mod network_doors; // Doors that others can reach, and how often one address may ask.
+#[cfg(test)]
 mod oauth; // Access tokens of an identity provider.
 #[cfg(test)]
 mod operator; // The verbs that change what callers may do.
@@ -134,6 +136,8 @@ mod switched_off; // What a person blocked is not started and is ended if it run
 mod taint; // What a session has seen decides where it may send.
 #[cfg(test)]
 mod tasks; // A person's words begin a conversation, and what they name is not asked about.
+#[cfg(test)]
+mod telemetry; // What whoever watches the gate reads.
 #[cfg(test)]
 mod terminal; // The program at a terminal, in a pipe and in a script.
 #[cfg(test)]

@@ -20,7 +20,10 @@ const LIMIT: usize = 8 << 20;
 /// Serves one connection: each body comes back as it was read.
 async fn echo(listener: TcpListener) {
     let (stream, _) = listener.accept().await.unwrap();
-    let (inlet, diversion) = Inlet::new(stream, std::time::Duration::from_secs(30));
+    let (inlet, diversion) = Inlet::new(
+        doors::Stream::Plain(stream),
+        std::time::Duration::from_secs(30),
+    );
     let service = service_fn(move |mut request: Request<Incoming>| {
         body::may_divert(&mut request, &diversion);
         async move {

@@ -111,15 +111,19 @@ impl Yard {
         let (close, closing) = watch::channel(false);
         let closed = |mut closing: watch::Receiver<bool>| async move {
             let _ = closing.wait_for(|closing| *closing).await;
+            std::time::Duration::from_secs(15)
         };
         tokio::spawn(server::serve_lines(
             gate.clone(),
             lines,
             closed(closing.clone()),
         ));
+        let spec = doors::DoorSpec::plain(address);
+        let entrance = Arc::new(doors::Entrance::open(&spec).unwrap());
         let serving = tokio::spawn(server::serve(
             gate.clone(),
-            listener,
+            vec![(listener, entrance)],
+            Arc::default(),
             65_536,
             closed(closing),
         ));

@@ -57,7 +57,12 @@ pub(crate) fn packaging() -> Result<()> {
 
 pub(super) fn faults() -> Result<()> {
     program("strace", &["-V"], &["strace"])?;
-    program("prlimit", &["--version"], &["util-linux"])
+    program("prlimit", &["--version"], &["util-linux"])?;
+    // What doors and the limiter are tried with.
+    program("redis-server", &["--version"], &["redis-server"])?;
+    program("promtool", &["--version"], &["prometheus"])?;
+    program("openssl", &["version"], &["openssl"])?;
+    program("curl", &["--version"], &["curl"])
 }
 
 /// Makes sure a program runs, from these Debian packages if it does not.

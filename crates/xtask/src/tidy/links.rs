@@ -19,6 +19,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("state", &["audit", "flow", "vocab"]),
     ("reports", &["api", "audit", "flow", "state", "vocab"]),
     ("secrets", &["flow", "vocab", "wire"]),
+    ("resp", &["vocab"]),
+    // What stands before HTTP: it knows addresses and certificates, and no caller.
+    ("doors", &["resp", "vocab"]),
     ("oauth", &["secrets", "wire"]),
     ("imports", &["secrets", "vocab"]),
     ("sinks", &["audit", "secrets", "vocab"]),
@@ -83,12 +86,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "wire",
         ],
     ),
-    ("server", &["api", "gateway", "vocab", "wire"]),
+    ("server", &["api", "doors", "gateway", "vocab", "wire"]),
     ("nfs", &["gateway"]),
     (
         "config",
         &[
-            "api", "audit", "gateway", "identity", "policy", "secrets", "sinks", "vocab", "wire",
+            "api", "audit", "doors", "gateway", "identity", "policy", "secrets", "sinks", "vocab",
+            "wire",
         ],
     ),
     (
@@ -110,8 +114,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "portcullis",
         &[
-            "api", "audit", "commands", "config", "gateway", "home", "identity", "nfs", "reports",
-            "sandbox", "secrets", "server", "shape", "sinks", "state", "terminal", "vocab", "wire",
+            "api", "audit", "commands", "config", "doors", "gateway", "home", "identity", "nfs",
+            "reports", "sandbox", "secrets", "server", "shape", "sinks", "state", "terminal",
+            "vocab", "wire",
         ],
     ),
     ("testkit", &["identity", "shape", "wire"]),
@@ -143,6 +148,26 @@ struct Fence {
 }
 
 const FENCES: &[Fence] = &[
+    Fence {
+        package: "rustls",
+        features: &[],
+        owners: &["doors", "worker"],
+    },
+    Fence {
+        package: "tokio-rustls",
+        features: &[],
+        owners: &["doors", "worker"],
+    },
+    Fence {
+        package: "webpki",
+        features: &[],
+        owners: &["doors"],
+    },
+    Fence {
+        package: "resp",
+        features: &[],
+        owners: &["doors"],
+    },
     Fence {
         package: "cedar*",
         features: &[],
@@ -292,6 +317,8 @@ const NOT_IN_WORKER: &[&str] = &[
     "audit",
     "secrets",
     "sinks",
+    "resp",
+    "doors",
     "config",
     "async-nats",
     "callers",

@@ -73,6 +73,10 @@ const CLOCK_FILES: &[(&str, &str)] = &[
         "makes the source of randomness that sealing is given",
     ),
     (
+        "crates/doors/src/tls.rs",
+        "whether a certificate holds is asked of the clock at the moment its file is read",
+    ),
+    (
         "crates/server/src/mcp/session.rs",
         "a session's id must not be guessed",
     ),
@@ -92,6 +96,10 @@ const SPAWN_FILES: &[(&str, &str)] = &[
 
 /// Files outside the program that may read argv or the environment.
 const ENVIRONMENT_FILES: &[(&str, &str)] = &[
+    (
+        "crates/config/src/lib.rs",
+        "four variables count more than the file, in every program that loads it; resolving takes them as a value",
+    ),
     (
         "crates/worker/src/process.rs",
         "hands the worker's own flags to their reader",
