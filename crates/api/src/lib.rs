@@ -7,6 +7,7 @@
 //! Invariant: an operation has one path, one method, one role. Test `every_operation_is_found_by_its_own_path_and_no_other`.
 
 mod audit;
+mod console;
 mod decide;
 mod executions;
 mod files;
@@ -26,6 +27,7 @@ pub use audit::{
     ApprovalCounts, CallCounts, Item, LedgerState, Lineage, Listed, LogRecord, Party, Period,
     Records, RecordsQuery, Report, Row, ShownCall, Step,
 };
+pub use console::{ConsoleCode, ConsoleCodeWanted, Visit};
 pub use decide::{
     Answered, Approval, Check, CheckedStage, Explain, Explanation, RecordedVerdict, Session,
     SessionReset,

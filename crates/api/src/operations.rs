@@ -5,12 +5,12 @@
 
 use crate::{
     AllOrOpen, Answered, Approval, ApproveDefinitions, Approved, BeginExecution, BundleCheck,
-    BundleText, Classify, ConfigCheck, ConfigValue, Direction, Done, EventStream, EventsQuery,
-    Execution, ExecutionBegun, Explain, Explanation, Input, Jail, Lineage, MustReason, Nothing,
-    Period, PolicyDiff, PolicyDiffQuery, PolicySuggestQuery, Reasoned, Records, RecordsQuery,
-    Report, Review, Role, Server, ServerChange, Session, SessionReset, Sink, Status, Suggestion,
-    Task, TaskBegun, Tool, Volume, VolumeContent, VolumeEntry, VolumeFile, VolumeLabel,
-    VolumePlace, VolumeRemoval,
+    BundleText, Classify, ConfigCheck, ConfigValue, ConsoleCode, ConsoleCodeWanted, Direction,
+    Done, EventStream, EventsQuery, Execution, ExecutionBegun, Explain, Explanation, Input, Jail,
+    Lineage, MustReason, Nothing, Period, PolicyDiff, PolicyDiffQuery, PolicySuggestQuery,
+    Reasoned, Records, RecordsQuery, Report, Review, Role, Server, ServerChange, Session,
+    SessionReset, Sink, Status, Suggestion, Task, TaskBegun, Tool, Visit, Volume, VolumeContent,
+    VolumeEntry, VolumeFile, VolumeLabel, VolumePlace, VolumeRemoval,
 };
 
 /// How an operation is asked for over HTTP.
@@ -163,6 +163,8 @@ operations! {
     BeginTask, "tasks.begin", Post "tasks", Runtime, Gate, Task => TaskBegun;
     /// The calls that wait for a person.
     Approvals, "approvals.list", Get "approvals", Viewer, Gate, AllOrOpen => Vec<Approval>;
+    /// One call that waits, or waited, for a person, with everything its answer is bound to.
+    ShowApproval, "approvals.show", Get "approvals/{approval}/show", Viewer, Gate, Nothing => Approval;
     /// Lets a call that waits go on, once, as it was shown.
     Approve, "approvals.approve", Post "approvals/{approval}/approve", Approver, Gate, Reasoned => Answered;
     /// Refuses a call that waits.
@@ -183,6 +185,12 @@ operations! {
     RemoveFromVolume, "volumes.remove", Post "volumes/{volume}/remove", Operator, Gate, VolumeRemoval => Done;
     /// Raises the label of a file or directory.
     LabelOnVolume, "volumes.label", Post "volumes/{volume}/label", Operator, Gate, VolumeLabel => Done;
+    /// A code that begins a visit of the console. Asked for on the gate's own socket only.
+    ConsoleCode, "console.code", Post "console/codes", Viewer, Gate, ConsoleCodeWanted => super::ConsoleCode;
+    /// Who is at the console.
+    Visits, "console.visits", Get "console/visits", Viewer, Gate, Nothing => Vec<Visit>;
+    /// Ends a visit of the console.
+    EndVisit, "console.end", Post "console/visits/{visit}/end", Operator, Gate, Reasoned => Done;
     /// How each sink is doing.
     Sinks, "sinks.list", Get "sinks", Viewer, Gate, Nothing => Vec<Sink>;
     /// Records of the ledger; without conditions, the newest calls.

@@ -95,6 +95,7 @@ fn every_verb_is_understood() {
         "portcullis audit check-proof proof.txt --key key.txt",
         "portcullis audit erase 19a8c-17 --reason private",
         "portcullis completions bash",
+        "portcullis console --code --role viewer",
         "portcullis demo-server notes",
     ] {
         parsed(line);

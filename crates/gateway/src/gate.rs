@@ -9,6 +9,7 @@ mod providers;
 mod refused;
 mod reload;
 mod signing;
+mod visits;
 
 use std::{
     sync::{
@@ -22,7 +23,7 @@ use api::Problem;
 use audit::{Clock, Filter, Ledger, Place, RefusalCounter, StrangerCounter};
 use callers::{
     CredentialSet, ForGate, caller::Callers, oauth::Providers, places::Places, signed::Signed,
-    turns::Turns,
+    turns::Turns, visits::Visits,
 };
 use calls::{
     aside::Aside, awaited::Awaited, finish::Flights, parking::Parking, states::SpentStates,
@@ -107,6 +108,9 @@ pub(crate) struct Inner {
     pub(crate) unheard: Unheard,
     pub(crate) awaited: Awaited,
     pub(crate) volumes: Volumes,
+    pub(crate) visits: Visits,
+    /// The host on which the console is, and nothing else.
+    console_host: String,
 }
 
 impl std::fmt::Debug for Gate {
@@ -292,6 +296,8 @@ impl Gate {
         };
         let hub = Hub::new(hub, Arc::clone(&workers), ledger.clone());
         ledger.scrub_with(scrub(&hub));
+        let visits = Visits::new(settings.signing.random.clone());
+        let console_host = visits::host(&settings.wrapper_key);
         let providers = Providers::new(settings.proofs);
         let signed = Signed::new(
             settings.signing,
@@ -342,6 +348,8 @@ impl Gate {
             unheard: Unheard::default(),
             awaited: Awaited::default(),
             volumes,
+            visits,
+            console_host,
         }));
         tokio::spawn(workers.supervise());
         tokio::spawn(Arc::clone(&hub).listen());

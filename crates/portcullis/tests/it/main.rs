@@ -26,6 +26,8 @@ mod configuration; // A bad file changes nothing and says what to write instead.
 #[cfg(test)]
 mod confinement; // The worker's jail from outside, a server's environment, processes left behind.
 #[cfg(test)]
+mod console; // People at the console: who gets in, what pages tell, what it takes to act.
+#[cfg(test)]
 mod contexts; // Security contexts and manifests, from the file to the server.
 #[cfg(test)]
 mod corpus; // The configuration files that the fuzzer starts from.

@@ -82,7 +82,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "wire",
         ],
     ),
-    ("server", &["api", "gateway", "vocab", "wire"]),
+    ("console", &["api", "vocab"]),
+    ("server", &["api", "console", "gateway", "vocab", "wire"]),
     (
         "config",
         &[
@@ -278,6 +279,7 @@ const NOT_IN_WORKER: &[&str] = &[
     "calls",
     "gateway",
     "server",
+    "console",
     "flow",
     "provenance",
     "identity",
