@@ -8,6 +8,7 @@
 
 mod audit;
 mod connectors;
+mod console;
 mod decide;
 mod executions;
 mod files;
@@ -30,6 +31,7 @@ pub use audit::{
 pub use connectors::{
     Connector, ConnectorRemoved, Connectors, MODE, NewConnector, PROFILE, Reloaded,
 };
+pub use console::{ConsoleCode, ConsoleCodeWanted, Visit};
 pub use decide::{
     Answered, Approval, Check, CheckedStage, Explain, Explanation, LastingAnswer, RecordedVerdict,
     Session, SessionReset,

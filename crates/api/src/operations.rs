@@ -6,12 +6,13 @@
 use crate::{
     AllOrOpen, Answered, Approval, ApproveDefinitions, Approved, BeginExecution, BundleCheck,
     BundleText, Classify, ConfigCheck, ConfigValue, Connector, ConnectorRemoved, Connectors,
-    Direction, Done, EventStream, EventsQuery, Execution, ExecutionBegun, Explain, Explanation,
-    Input, Jail, LastingAnswer, Lineage, MustReason, NewConnector, Nothing, Period, PolicyDiff,
-    PolicyDiffQuery, PolicySuggestQuery, Reasoned, Records, RecordsQuery, Reloaded, Report, Review,
-    Role, Server, ServerChange, Session, SessionReset, Sink, Status, Suggestion, Task, TaskBegun,
-    Tool, Volume, VolumeAttached, VolumeAttachment, VolumeContent, VolumeDetachment, VolumeEntry,
-    VolumeFile, VolumeLabel, VolumePlace, VolumeRemoval, Yes,
+    ConsoleCode, ConsoleCodeWanted, Direction, Done, EventStream, EventsQuery, Execution,
+    ExecutionBegun, Explain, Explanation, Input, Jail, LastingAnswer, Lineage, MustReason,
+    NewConnector, Nothing, Period, PolicyDiff, PolicyDiffQuery, PolicySuggestQuery, Reasoned,
+    Records, RecordsQuery, Reloaded, Report, Review, Role, Server, ServerChange, Session,
+    SessionReset, Sink, Status, Suggestion, Task, TaskBegun, Tool, Visit, Volume, VolumeAttached,
+    VolumeAttachment, VolumeContent, VolumeDetachment, VolumeEntry, VolumeFile, VolumeLabel,
+    VolumePlace, VolumeRemoval, Yes,
 };
 
 /// How an operation is asked for over HTTP.
@@ -172,6 +173,8 @@ operations! {
     BeginTask, "tasks.begin", Post "tasks", Runtime, Gate, Task => TaskBegun;
     /// The calls that wait for a person.
     Approvals, "approvals.list", Get "approvals", Viewer, Gate, AllOrOpen => Vec<Approval>;
+    /// One call that waits, or waited, for a person, with everything its answer is bound to.
+    ShowApproval, "approvals.show", Get "approvals/{approval}/show", Viewer, Gate, Nothing => Approval;
     /// Lets a call that waits go on, as it was shown: once, or for its tool with its targets as long as the conversation lasts.
     Approve, "approvals.approve", Post "approvals/{approval}/approve", Approver, Gate, Yes => Answered;
     /// The answers that last.
@@ -200,6 +203,12 @@ operations! {
     AttachVolume, "volumes.attach", Post "volumes/{volume}/attach", Operator, Gate, VolumeAttachment => VolumeAttached;
     /// Takes a volume away from behind the NFS door of a caller.
     DetachVolume, "volumes.detach", Post "volumes/{volume}/detach", Operator, Gate, VolumeDetachment => Done;
+    /// A code that begins a visit of the console. Asked for on the gate's own socket only.
+    ConsoleCode, "console.code", Post "console/codes", Viewer, Gate, ConsoleCodeWanted => super::ConsoleCode;
+    /// Who is at the console.
+    Visits, "console.visits", Get "console/visits", Viewer, Gate, Nothing => Vec<Visit>;
+    /// Ends a visit of the console.
+    EndVisit, "console.end", Post "console/visits/{visit}/end", Operator, Gate, Reasoned => Done;
     /// How each sink is doing.
     Sinks, "sinks.list", Get "sinks", Viewer, Gate, Nothing => Vec<Sink>;
     /// Records of the ledger; without conditions, the newest calls.

@@ -17,6 +17,7 @@ pub mod room;
 pub mod settings;
 pub mod signed;
 pub mod turns;
+pub mod visits;
 
 pub use caller::{Caller, Callers, Credential, CredentialSet, ForGate, Role};
 pub use room::RequestRoom;

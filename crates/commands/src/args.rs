@@ -86,6 +86,11 @@ pub enum Verb {
     Call(Call),
     /// Show whether the gate runs, its servers and its callers
     Status(Status),
+    /// Open the console in your browser
+    ///
+    /// The gate serves it to this machine, on a name of its own. This asks the running gate for a code that is good for one login within a
+    /// minute, and opens the browser with it. Without a browser here, it prints the address and the code.
+    Console(Console),
     /// Check this machine, the configuration and what is confined
     Doctor,
     /// See what this version would decide more carefully than an earlier one did
@@ -523,6 +528,22 @@ pub struct Man {
     /// Write a page for each verb into DIR
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct Console {
+    /// Print a code and open nothing: to log in by typing it, or to confirm a form where scripts are off
+    #[arg(long)]
+    pub code: bool,
+    /// What the visit may do: viewer, approver or operator; without it, what the command line's own credential may
+    #[arg(long, value_name = "ROLE")]
+    pub role: Option<api::Role>,
+    /// List who is at the console
+    #[arg(long, conflicts_with_all = ["code", "role"])]
+    pub visits: bool,
+    /// End a visit
+    #[arg(long, value_name = "VISIT", conflicts_with_all = ["code", "role", "visits"])]
+    pub end: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -98,6 +98,7 @@ fn every_verb_is_understood() {
         "portcullis man --out man",
         "portcullis import --all --project . --take-over",
         "portcullis import --undo 3",
+        "portcullis console --code --role viewer",
         "portcullis demo-server notes",
     ] {
         parsed(line);

@@ -13,6 +13,7 @@ pub mod call;
 pub mod clients;
 pub mod config;
 pub mod connect;
+pub mod console;
 pub mod decide;
 pub mod doctor;
 pub mod executions;
@@ -67,6 +68,7 @@ pub fn run(
         Verb::Tools(args::Tools::List(args)) => status::tools(args, home, screen),
         Verb::Call(args) => call::run(args, home, screen),
         Verb::Status(args) => status::status(args, home, screen),
+        Verb::Console(args) => console::run(args, home, screen),
         Verb::Doctor => doctor::run(home, screen),
         Verb::Upgrade(verb) => upgrade::run(verb, home, screen),
         Verb::Demo(args) => program.demo(args, home, screen),

@@ -1,6 +1,7 @@
 //! What an operator can see and do while the gate runs, in the types of the operator interface. Doors only carry it.
 
 mod acts;
+mod console;
 mod executions;
 mod lasting;
 mod mounts;

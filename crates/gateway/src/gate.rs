@@ -9,6 +9,7 @@ mod providers;
 mod refused;
 mod reload;
 mod signing;
+mod visits;
 
 use std::{
     sync::{
@@ -22,7 +23,7 @@ use api::Problem;
 use audit::{Clock, Filter, Ledger, Place, RefusalCounter, StrangerCounter};
 use callers::{
     CredentialSet, ForGate, caller::Callers, oauth::Providers, places::Places, signed::Signed,
-    turns::Turns,
+    turns::Turns, visits::Visits,
 };
 use calls::{
     aside::Aside, awaited::Awaited, finish::Flights, parking::Parking, states::SpentStates,
@@ -116,6 +117,9 @@ pub(crate) struct Inner {
     pub(crate) volumes: Volumes,
     pub(crate) mounts: Mounts,
     pub(crate) mount_key: [u8; 32],
+    pub(crate) visits: Visits,
+    /// The host on which the console is, and nothing else.
+    console_host: String,
 }
 
 impl std::fmt::Debug for Gate {
@@ -303,6 +307,8 @@ impl Gate {
         };
         let hub = Hub::new(hub, Arc::clone(&workers), ledger.clone());
         ledger.scrub_with(scrub(&hub));
+        let visits = Visits::new(settings.signing.random.clone());
+        let console_host = visits::host(&settings.wrapper_key);
         let providers = Providers::new(settings.proofs);
         let signed = Signed::new(
             settings.signing,
@@ -358,6 +364,8 @@ impl Gate {
             volumes,
             mounts: Mounts::default(),
             mount_key: blake3::derive_key("portcullis mounts 1", &settings.wrapper_key),
+            visits,
+            console_host,
         }));
         tokio::spawn(workers.supervise());
         tokio::spawn(Arc::clone(&hub).listen());

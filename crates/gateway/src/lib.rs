@@ -32,6 +32,7 @@ pub use callers::{
         AttestError, AttestProof, AttestRequest, Attested, Ended, Launchable, NewWorkload,
         SessionRequest,
     },
+    visits::{NotOpened, Proof, Visitor},
 };
 pub use calls::{
     Action, Answer, CallRequest, ClientFace, Door, Event, Origin, Outcome, Reply, Running, Wrapper,

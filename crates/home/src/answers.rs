@@ -82,6 +82,10 @@ pub fn answer(
         | Operation::ResetSession
         | Operation::BeginTask
         | Operation::Approvals
+        | Operation::ShowApproval
+        | Operation::ConsoleCode
+        | Operation::Visits
+        | Operation::EndVisit
         | Operation::Approve
         | Operation::Deny
         | Operation::Lasting

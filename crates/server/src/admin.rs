@@ -47,6 +47,11 @@ pub(crate) async fn answer(
     if found.operation == Operation::Events {
         return events::answer(door, caller, parts);
     }
+    if found.operation == Operation::ConsoleCode {
+        // What comes over HTTP may come from a browser; a code is for who sits at the machine.
+        let text = "a code for the console is asked for on the gate's own socket; run `portcullis console`";
+        return refuse(&Problem::new(Kind::NotAllowed, "only_on_the_socket", text));
+    }
     let given = match row.method {
         Method::Get => of_query(parts),
         Method::Post => {
@@ -228,6 +233,16 @@ pub(crate) async fn perform(
         Operation::Approvals => {
             let input: api::AllOrOpen = api::read(&given)?;
             text(admin.approvals(input.all).await?)
+        }
+        Operation::ShowApproval => text(admin.show_approval(&name).await?),
+        Operation::ConsoleCode => {
+            let input: api::ConsoleCodeWanted = api::read(&given)?;
+            text(admin.console_code(caller, input.role)?)
+        }
+        Operation::Visits => text(admin.visits()),
+        Operation::EndVisit => {
+            let input: api::Reasoned = api::read(&given)?;
+            done(admin.end_visit(caller, &name, input.reason())?)
         }
         Operation::Approve => {
             let input: api::Yes = api::read(&given)?;

@@ -6,6 +6,7 @@
 
 mod admin;
 mod body;
+mod console;
 mod cors;
 mod crowd;
 mod dispatch;

@@ -7,7 +7,7 @@ use hyper::body::Incoming;
 use vocab::ServerId;
 
 use crate::{
-    admin, cors, crowd, dispatch,
+    admin, console, cors, crowd, dispatch,
     door::Door,
     guard, limit, mcp, oauth, refused,
     reply::{self, Body, Reply},
@@ -28,6 +28,8 @@ pub(crate) enum Route {
     Ready,
     /// Where clients look for who issues tokens for this door, credential or not. A plain "not found" tells them that nobody does.
     WellKnown,
+    /// Where people look first: says where the console is.
+    Welcome,
     Nothing,
 }
 
@@ -46,6 +48,7 @@ const SEAL: &str = "/v1/seal/";
 
 pub(crate) fn route(path: &str) -> Route {
     match path {
+        "/" => return Route::Welcome,
         "/mcp" => return Route::Mcp(None),
         "/healthz" | "/livez" => return Route::Healthy,
         "/readyz" => return Route::Ready,
@@ -92,6 +95,12 @@ fn is_operators(path: &str) -> bool {
 
 pub(crate) async fn answer(door: &Arc<Door>, request: Request<Incoming>) -> Reply {
     let (parts, body) = request.into_parts();
+    if console::is_console(door, &parts) {
+        return match guard::framing(&parts.headers) {
+            Ok(()) => console::answer(door, parts, body).await,
+            Err(refused) => *refused,
+        };
+    }
     let path = parts.uri.path();
     if let Some(refused) = limit::refused(door, &parts).await {
         return refused;
@@ -135,6 +144,7 @@ async fn admitted(door: &Arc<Door>, parts: Parts, body: Incoming) -> Reply {
         Route::Healthy => return health(&parts.method, true),
         Route::Ready => return health(&parts.method, door.gate.is_ready() && !door.is_closing()),
         Route::WellKnown => return oauth::metadata(door, &parts),
+        Route::Welcome => return console::welcome(&parts.method),
         _ => {}
     }
     let caller = match guard::caller(door, &parts).await {
@@ -157,6 +167,7 @@ async fn admitted(door: &Arc<Door>, parts: Parts, body: Incoming) -> Reply {
         Route::Healthy
         | Route::Ready
         | Route::WellKnown
+        | Route::Welcome
         | Route::Seal(_)
         | Route::Dispatch
         | Route::Nothing => ("http", reply::not_found()),

@@ -28,6 +28,8 @@ mod confinement; // The worker's jail from outside, a server's environment, proc
 #[cfg(test)]
 mod connectors; // Servers that host programs add and remove over HTTP.
 #[cfg(test)]
+mod console; // People at the console: who gets in, what pages tell, what it takes to act.
+#[cfg(test)]
 #[cfg(feature = "campaign")]
 mod containers; // Servers in containers of their own, with a runtime that really starts them (a campaign).
 #[cfg(test)]

@@ -86,7 +86,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "wire",
         ],
     ),
-    ("server", &["api", "doors", "gateway", "vocab", "wire"]),
+    ("console", &["api", "vocab"]),
+    (
+        "server",
+        &["api", "console", "doors", "gateway", "vocab", "wire"],
+    ),
     ("nfs", &["gateway"]),
     (
         "config",
@@ -326,6 +330,7 @@ const NOT_IN_WORKER: &[&str] = &[
     "calls",
     "gateway",
     "server",
+    "console",
     "flow",
     "provenance",
     "identity",
