@@ -422,7 +422,7 @@ fn hex(bytes: impl IntoIterator<Item = u8>) -> String {
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {
-    if !text.is_ascii() || text.len() % 2 != 0 || text.len() > 128 {
+    if !text.is_ascii() || !text.len().is_multiple_of(2) || text.len() > 128 {
         return None;
     }
     (0..text.len())

@@ -242,30 +242,16 @@ fn pages(text: &str) -> Vec<Vec<u8>> {
 fn skeleton(page: &[u8]) -> Vec<String> {
     let page = std::str::from_utf8(page).unwrap();
     let mut found = Vec::new();
-    let mut rest = page;
-    while let Some(at) = rest.find('<') {
-        rest = &rest[at + 1..];
-        let mut quoted = false;
-        let end = rest
-            .char_indices()
-            .find(|(_, sign)| {
-                if *sign == '"' {
-                    quoted = !quoted;
-                }
-                *sign == '>' && !quoted
-            })
-            .map_or(rest.len(), |(at, _)| at);
-        let mut names = String::new();
-        let mut quoted = false;
-        for sign in rest[..end].chars() {
-            if sign == '"' {
-                quoted = !quoted;
-            } else if !quoted {
-                names.push(sign);
-            }
+    let (mut tag, mut quoted): (Option<String>, bool) = (None, false);
+    for sign in page.chars() {
+        match (&mut tag, sign) {
+            (None, '<') => tag = Some(String::new()),
+            (None, _) => {}
+            (Some(_), '"') => quoted = !quoted,
+            (Some(_), '>') if !quoted => found.extend(tag.take()),
+            (Some(names), _) if !quoted => names.push(sign),
+            (Some(_), _) => {}
         }
-        found.push(names);
-        rest = &rest[end..];
     }
     found
 }

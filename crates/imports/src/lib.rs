@@ -51,7 +51,7 @@ pub fn read(client: &Client, text: &str, around: &Surroundings) -> Result<Vec<En
             if client.id == "opencode" && name == "servers" && section.len() == 1 {
                 continue;
             }
-            let at = [section.as_slice(), &[name.clone()]].concat();
+            let at = [section.as_slice(), std::slice::from_ref(name)].concat();
             entries.push(entry::read(client, name, at, value, around));
         }
     }

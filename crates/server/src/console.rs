@@ -31,22 +31,26 @@ const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 /// A form is a reason, a code and some ticks; a draft of policies is the longest.
 const MAX_FORM: usize = 1 << 20;
 
-/// Whether a request is for the console's host.
+/// Whether a request is for the console's host. The console is for people at this machine, so only on loopback.
 pub(crate) fn is_console(door: &Door, parts: &Parts) -> bool {
     let named = parts.uri.authority().map(http::uri::Authority::as_str);
     let host = named.or_else(|| guard::single(&parts.headers, header::HOST));
     host.is_some_and(|host| {
         let (name, port) = host.split_once(':').unwrap_or((host, ""));
-        let own_port = door
-            .address
-            .is_some_and(|address| port.parse() == Ok(address.port()));
-        own_port && name.eq_ignore_ascii_case(door.gate.console_host())
+        own_port(parts).is_some_and(|own| port.parse() == Ok(own))
+            && name.eq_ignore_ascii_case(door.gate.console_host())
     })
 }
 
+/// The port that a request came to, if that was on loopback.
+fn own_port(parts: &Parts) -> Option<u16> {
+    let local = guard::arrival(parts)?.local;
+    local.ip().is_loopback().then(|| local.port())
+}
+
 /// The console's origin, as browsers write it.
-fn origin(door: &Door) -> String {
-    let port = door.address.map_or(0, |address| address.port());
+fn origin(door: &Door, parts: &Parts) -> String {
+    let port = own_port(parts).unwrap_or(0);
     format!("http://{}:{port}", door.gate.console_host())
 }
 
@@ -189,7 +193,7 @@ fn own_page(door: &Door, parts: &Parts) -> Result<(), Problem> {
             format!("{what}; open the console by `portcullis console` and use its own pages"),
         )
     };
-    let own = origin(door);
+    let own = origin(door, parts);
     if guard::single(&parts.headers, header::ORIGIN) != Some(own.as_str()) {
         return Err(refused("this form is from another page"));
     }

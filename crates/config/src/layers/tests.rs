@@ -50,7 +50,7 @@ fn model(corp: &Json, user: &Json, locks: &[Vec<String>], path: &[String]) -> Op
     };
     let mut whole = lower.clone();
     for (name, value) in upper {
-        let path = [path, &[name.clone()]].concat();
+        let path = [path, std::slice::from_ref(name)].concat();
         if is_locked(&path) {
             continue;
         }
@@ -71,7 +71,7 @@ fn stripped(value: &Json, is_locked: &dyn Fn(&[String]) -> bool, path: &[String]
         return value.clone();
     };
     let kept = map.iter().filter_map(|(name, value)| {
-        let path = [path, &[name.clone()]].concat();
+        let path = [path, std::slice::from_ref(name)].concat();
         (!is_locked(&path)).then(|| (name.clone(), stripped(value, is_locked, &path)))
     });
     Json::Object(kept.collect::<Map<String, Json>>())

@@ -127,6 +127,9 @@ fn address<'a>(pairs: impl Iterator<Item = (&'static str, &'a str)>) -> String {
     }
 }
 
+/// The key of a condition, its title, and where its value stands.
+type Facet = (&'static str, &'static str, fn(&LogRecord) -> &str);
+
 /// How often each server, caller and violation stands in the list; each a way to narrow it.
 fn facets(calls: &[&LogRecord], names: &Names<'_>) -> Markup {
     let count = |value: fn(&LogRecord) -> &str| {
@@ -142,7 +145,7 @@ fn facets(calls: &[&LogRecord], names: &Names<'_>) -> Markup {
         counts.truncate(6);
         counts
     };
-    let all: [(&'static str, &str, fn(&LogRecord) -> &str); 4] = [
+    let all: [Facet; 4] = [
         ("server", "Server", |call| &call.server),
         ("caller", "Caller", |call| &call.caller),
         ("verdict", "Verdict", |call| &call.verdict),

@@ -476,7 +476,7 @@ mod tests {
                  --memory 2147483648 --cpus 0.250 --label portcullis.server=github an/image --privileged"
             )
         );
-        assert_eq!(read.mounts, [src.clone()]);
+        assert_eq!(read.mounts, std::slice::from_ref(&src));
         let bind = format!("--mount=type=bind,source={src},target=/src,readonly");
         for args in [
             vec!["run", "-it", "--memory=1g", "image"],

@@ -43,7 +43,7 @@ pub(super) fn log_in(door: &Arc<Door>, parts: &Parts, form: &Form) -> Reply {
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {
-    if !text.is_ascii() || text.len() % 2 != 0 || text.len() > 512 {
+    if !text.is_ascii() || !text.len().is_multiple_of(2) || text.len() > 512 {
         return None;
     }
     (0..text.len())

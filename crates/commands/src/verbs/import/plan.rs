@@ -344,10 +344,10 @@ impl Keeper<'_> {
                 headers,
                 bearer,
             } => {
-                let bearer = bearer.and_then(|bearer| match bearer {
+                let bearer = bearer.map(|bearer| match bearer {
                     // Only a reference can be one.
-                    Value::Text(text) => Some(self.text("token", Value::Secret(Secret::new(text)))),
-                    value => Some(self.text("token", value)),
+                    Value::Text(text) => self.text("token", Value::Secret(Secret::new(text))),
+                    value => self.text("token", value),
                 });
                 NewTransport::Http {
                     url,
