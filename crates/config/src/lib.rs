@@ -29,6 +29,7 @@ mod sinks;
 pub mod tree;
 pub mod units;
 mod volumes;
+mod web;
 
 use std::{
     fs, io,

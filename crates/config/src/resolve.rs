@@ -12,7 +12,7 @@ use gateway::{
     DoorSettings,
     settings::{ApprovalSettings, ServerSpec, Terms},
 };
-use policy::{Budget, Influence};
+use policy::{Budget, Influence, context::Ceilings};
 use vocab::ServerId;
 
 use super::{
@@ -25,7 +25,7 @@ use super::{
     server::{self, Dotted},
     signed, sinks,
     tree::{Node, Value},
-    units, volumes,
+    units, volumes, web,
 };
 
 /// No call may take longer than this, whatever its server's entry says.
@@ -63,6 +63,7 @@ pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>
         agents: signed::agents(top.node("agents"), &contexts, &servers, base, &mut findings),
         servers,
         volumes: volumes::volumes(top.node("volumes"), base, &mut findings),
+        web: web::web(top.node("web"), top.table("web"), &mut findings),
         contexts,
         ceilings: signed::dispatchers(top.node("builtin_dispatchers"), &mut findings),
         seal_keys: signed::seal_keys(seal, base, &mut findings),
@@ -71,6 +72,15 @@ pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>
         warnings: Vec::new(),
         places,
     };
+    // The engine that is asked first is the one whose host a context must allow, unless another is written.
+    let engine = resolved.web.iter().flat_map(|web| &web.engines).next();
+    let is_said = resolved.ceilings.search_host != Ceilings::default().search_host;
+    if let Some(engine) = engine.filter(|_| !is_said) {
+        engine
+            .address
+            .host()
+            .clone_into(&mut resolved.ceilings.search_host);
+    }
     oauth::namesakes(
         top,
         resolved.oauth.as_ref(),

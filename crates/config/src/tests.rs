@@ -16,6 +16,7 @@ mod idle;
 mod oauth;
 mod rules;
 mod signed;
+mod web;
 
 fn good(text: &str) -> Resolved {
     parse(Path::new("/etc/p/portcullis.yaml"), text).unwrap_or_else(|report| panic!("{report}"))
@@ -394,7 +395,7 @@ fn each_mistake_has_a_place_and_a_repair() {
         ),
         (
             "server: {}\n",
-            "1:1 unknown key `server` at the top of the file | the keys here are listen, authentication, allowed_origins, policy, untrusted_influence, approvals, audit, limits, trust, retry, jails, mcp_servers, volumes, security_contexts, agents, builtin_dispatchers, seal, oauth",
+            "1:1 unknown key `server` at the top of the file | the keys here are listen, authentication, allowed_origins, policy, untrusted_influence, approvals, audit, limits, trust, retry, jails, mcp_servers, volumes, web, security_contexts, agents, builtin_dispatchers, seal, oauth",
         ),
         (
             "mcp-servers: {}\n",

@@ -13,6 +13,7 @@ mod dispatch;
 mod gather;
 mod inspect;
 mod links;
+mod part;
 mod provenance;
 mod record;
 mod resolve;
@@ -55,6 +56,7 @@ pub(crate) use consent::{Decide, KEY as APPROVAL_KEY};
 pub(crate) use context::Count;
 pub(crate) use dispatch::Order;
 pub(crate) use gather::{Gathered, gather, question};
+pub(crate) use part::{Part, judge as judge_part, record as record_part};
 pub(crate) use resolve::look_up;
 pub(crate) use slots::Slots;
 #[cfg(test)]
@@ -74,6 +76,8 @@ pub(crate) struct Case<'a> {
     pub(crate) state: Option<&'a OpenState>,
     /// What the client answered in the middle of it, and under which key, while that is judged.
     pub(crate) answer: Option<(&'a str, &'a [u8])>,
+    /// Which part of it is looked at, where it is not the call itself.
+    pub(crate) part: Option<Part<'a>>,
     /// Whether a person approved it.
     pub(crate) is_approved: bool,
     /// From when its time runs.
@@ -96,6 +100,7 @@ impl<'a> Case<'a> {
             so_far,
             state: None,
             answer: None,
+            part: None,
             is_approved: false,
             begun: Instant::now(),
         }

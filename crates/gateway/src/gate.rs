@@ -44,6 +44,7 @@ use crate::{
     readers::Readers,
     settings::{Account, Accounts, Rules, Settings},
     volumes::Volumes,
+    web::Web,
     words::Unheard,
 };
 
@@ -107,6 +108,7 @@ pub(crate) struct Inner {
     pub(crate) unheard: Unheard,
     pub(crate) awaited: Awaited,
     pub(crate) volumes: Volumes,
+    pub(crate) web: Web,
 }
 
 impl std::fmt::Debug for Gate {
@@ -277,6 +279,7 @@ impl Gate {
             providers: Arc::default(),
             servers: Arc::default(),
             volumes: Arc::default(),
+            web: None,
             awaiting_restart: Arc::default(),
         });
         let hub = HubSettings {
@@ -342,6 +345,7 @@ impl Gate {
             unheard: Unheard::default(),
             awaited: Awaited::default(),
             volumes,
+            web: Web::new(settings.web),
         }));
         tokio::spawn(workers.supervise());
         tokio::spawn(Arc::clone(&hub).listen());

@@ -16,6 +16,7 @@ mod readers;
 mod route;
 pub mod settings;
 mod volumes;
+mod web;
 mod words;
 
 pub use admin::Admin;

@@ -9,6 +9,7 @@ mod execution;
 pub(crate) mod own;
 mod server;
 mod volume;
+mod web;
 
 use bytes::Bytes;
 use callers::room::Room;
@@ -32,6 +33,7 @@ pub(crate) async fn carry(
         Route::Own => own::carry(&order, side.case),
         Route::Command => command::carry(&order, side).await,
         Route::Volume => volume::carry(order, side.case).await,
+        Route::Web => web::carry(order, side).await,
         Route::Execution(execution) => execution::carry(execution, &order, side).await,
     }
 }

@@ -163,6 +163,7 @@ impl Files {
         Ok(Configuration {
             servers: resolved.servers.clone(),
             volumes,
+            web: resolved.web.clone().map(Arc::new),
             credentials,
             rules,
             terms: self.fixed.terms(resolved),

@@ -92,7 +92,7 @@ struct Key {
     bounds: Option<String>,
     /// Whether a person's words began the conversation, so that a plan is of use.
     plans: bool,
-    /// How many tools for files there are: none, those that read, or all.
+    /// How long the gate's own tools are together: those for files, or those of them that read, and those for the web.
     own: usize,
 }
 
@@ -158,7 +158,7 @@ impl Lists {
             _ => Vec::new(),
         };
         let key = Key {
-            own: own.len(),
+            own: own.iter().map(Bytes::len).sum(),
             kind,
             mount: mount.cloned(),
             view: caller.view(),

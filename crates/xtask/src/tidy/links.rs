@@ -249,6 +249,11 @@ const FENCES: &[Fence] = &[
         owners: &["storage"],
     },
     Fence {
+        package: "html-to-markdown-rs",
+        features: &[],
+        owners: &["worker"],
+    },
+    Fence {
         package: "globset",
         features: &[],
         owners: &["storage"],
