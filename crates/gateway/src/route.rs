@@ -33,7 +33,8 @@ pub(crate) async fn carry(
         Route::Own => own::carry(&order, side.case),
         Route::Command => command::carry(&order, side).await,
         Route::Volume => volume::carry(order, side.case).await,
-        Route::Web => web::carry(order, side).await,
+        // Boxed, because it is rare and large, and the future around it is made for every call.
+        Route::Web => Box::pin(web::carry(order, side)).await,
         Route::Execution(execution) => execution::carry(execution, &order, side).await,
     }
 }

@@ -136,9 +136,8 @@ impl Web {
     ///
     /// # Errors
     /// If it could not, in words for the operator: it failed, took too long, or said nonsense.
-    pub async fn convert(&self, mut head: Object, body: &[u8]) -> Result<Bytes, String> {
+    pub async fn convert(&self, head: Object, body: &[u8]) -> Result<Bytes, String> {
         let _place = self.converters.acquire().await.map_err(|_| "closed")?;
-        head.bool("last", true);
         let mut first = head.finish();
         first.push(b'\n');
         let program = self.settings.converter.clone();

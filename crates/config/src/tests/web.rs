@@ -19,7 +19,10 @@ fn there_are_no_tools_for_the_web_unless_they_are_written() {
     };
     assert_eq!(engine.kind, EngineKind::DuckDuckGo);
     assert_eq!(engine.address.as_str(), "https://html.duckduckgo.com/");
-    assert!(!engine.is_own, "nothing inside is asked because of a default");
+    assert!(
+        !engine.is_own,
+        "nothing inside is asked because of a default"
+    );
 }
 
 #[test]
@@ -29,35 +32,76 @@ fn engines_are_asked_in_their_order_and_the_first_is_the_one_that_is_bounded() {
     let web = resolved_it.web.unwrap();
     assert_eq!(web.hosts, ["wiki.example.com", "10.1.2.3:8443"]);
     let kinds: Vec<_> = web.engines.iter().map(|engine| engine.kind).collect();
-    assert_eq!(kinds, [EngineKind::SearXng, EngineKind::Brave, EngineKind::DuckDuckGo]);
+    assert_eq!(
+        kinds,
+        [
+            EngineKind::SearXng,
+            EngineKind::Brave,
+            EngineKind::DuckDuckGo
+        ]
+    );
     let [first, second, third] = web.engines.as_slice() else {
         panic!("{:?}", web.engines)
     };
-    assert_eq!((first.address.as_str(), first.is_own), ("https://find.example.com/x/", true));
-    assert_eq!((second.key.clone(), second.is_own), (Some(secret("env:BRAVE")), false));
+    assert_eq!(
+        (first.address.as_str(), first.is_own),
+        ("https://find.example.com/x/", true)
+    );
+    assert_eq!(
+        (second.key.clone(), second.is_own),
+        (Some(secret("env:BRAVE")), false)
+    );
     assert!(!third.is_own);
     assert_eq!(resolved_it.ceilings.search_host, "find.example.com");
-    let said = format!("{text}builtin_dispatchers: {{ web: {{ search_host: own.example.com }} }}\n");
+    let said =
+        format!("{text}builtin_dispatchers: {{ web: {{ search_host: own.example.com }} }}\n");
     assert_eq!(resolved(&said).ceilings.search_host, "own.example.com");
-    assert!(resolved("web: { search: [] }").web.unwrap().engines.is_empty());
+    assert!(
+        resolved("web: { search: [] }")
+            .web
+            .unwrap()
+            .engines
+            .is_empty()
+    );
 }
 
 #[test]
 fn mistakes_of_the_web_say_what_to_write() {
     for (text, what) in [
-        ("web: { allow_hosts: [\"*.example.com\"] }", "`*.example.com` is not a host"),
-        ("web: { allow_hosts: [\"https://example.com\"] }", "is not a host"),
-        ("web: { allow_networks: [10.0.0.1] }", "`10.0.0.1` is not a range of addresses"),
-        ("web: { allow_networks: [10.0.0.0/33] }", "is not a range of addresses"),
-        ("web: { search: [altavista] }", "there is no search engine `altavista`"),
+        (
+            "web: { allow_hosts: [\"*.example.com\"] }",
+            "`*.example.com` is not a host",
+        ),
+        (
+            "web: { allow_hosts: [\"https://example.com\"] }",
+            "is not a host",
+        ),
+        (
+            "web: { allow_networks: [10.0.0.1] }",
+            "`10.0.0.1` is not a range of addresses",
+        ),
+        (
+            "web: { allow_networks: [10.0.0.0/33] }",
+            "is not a range of addresses",
+        ),
+        (
+            "web: { search: [altavista] }",
+            "there is no search engine `altavista`",
+        ),
         ("web: { search: [searxng] }", "`searxng` needs a `url`"),
         ("web: { search: [brave] }", "`brave` needs a `key`"),
-        ("web: { search: [{ engine: searxng, url: \"ftp://x/\" }] }", "is not a web address"),
+        (
+            "web: { search: [{ engine: searxng, url: \"ftp://x/\" }] }",
+            "is not a web address",
+        ),
         ("web: { max_bytes: 1 GiB }", "max_bytes"),
         ("web: { per_minute: 0 }", "per_minute"),
         ("web: { proxy: x }", "unknown key `proxy`"),
     ] {
         let found = findings(text);
-        assert!(found.len() == 1 && found[0].contains(what), "{text}: {found:?}");
+        assert!(
+            found.len() == 1 && found[0].contains(what),
+            "{text}: {found:?}"
+        );
     }
 }

@@ -165,15 +165,15 @@ impl Errand<'_> {
         let mut headers = request.headers;
         let version = self.case.now.terms.door.version;
         headers.push(("user-agent", format!("Portcullis/{version}")));
-        let fetched = web.programs.open(&Asked {
+        let asked = Asked {
             url: request.address.as_str(),
             headers,
             form: request.form,
             also,
             max_bytes: self.terms.max_bytes,
             time,
-        });
-        let fetched = fetched.await.map_err(|none| match none {
+        };
+        let fetched = web.programs.open(&asked).await.map_err(|none| match none {
             NoAnswer::Inside(why) => inside(host, why).into(),
             NoAnswer::Late(why) => Fault::new(FaultKind::Timeout, why).into(),
             NoAnswer::Worker(why) => Fault::new(FaultKind::Worker, why).into(),
