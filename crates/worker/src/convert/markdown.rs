@@ -55,7 +55,7 @@ pub(super) fn is_running(address: &str) -> bool {
                 .is_some_and(|c| c.eq_ignore_ascii_case(&wanted))
         })
     };
-    RUNNING.iter().any(|scheme| begins(&scheme))
+    RUNNING.iter().any(begins)
 }
 
 /// A page may also hold such a link as text that only looks like one once it is Markdown.
