@@ -2,7 +2,7 @@
 //!
 //! Everything that must agree about the file is derived from it: what is accepted and of which type, the hint for a misspelt key,
 //! the defaults, the JSON Schema and `docs/use/config.md`. A key that is not here does not exist. The rows of servers, sinks and volumes
-//! stand beside what reads them, in `server.rs`, `sinks.rs` and `volumes.rs`; those of limits, providers and signed calls have files of their own.
+//! stand beside what reads them, in `server.rs`, `sinks.rs`, `volumes.rs` and `web.rs`; those of limits, providers and signed calls have files of their own.
 
 pub(crate) mod doors;
 mod jails;
@@ -21,6 +21,7 @@ pub use super::{
     sinks::{SINK, SINK_KINDS},
     stores::{SECRETS, STORE, STORE_AUTH},
     volumes::{LISTED_VOLUME, VOLUME},
+    web::{ENGINE, WEB},
 };
 pub use limits::LIMITS;
 pub use oauth::{ISSUER, OAUTH};
@@ -243,6 +244,13 @@ pub static ROOT: &[Key] = &[
         "{}",
         "Directories that callers use with the tools for files (`fs.read` and the like): a map from name to volume, or a list of volumes that \
          carry a `name`; see docs/use/volumes.md.",
+    ),
+    key(
+        "web",
+        Kind::Table(WEB),
+        "",
+        "The tools for the web, `web.fetch` and `web.search`. `web: {}` lets every caller use them; without it there are none. See \
+         docs/use/web.md.",
     ),
     key(
         "security_contexts",

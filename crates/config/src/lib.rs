@@ -35,6 +35,7 @@ pub mod stores;
 pub mod tree;
 pub mod units;
 mod volumes;
+mod web;
 
 use std::{
     fs, io,

@@ -97,6 +97,9 @@ pub fn reference() -> String {
     );
     section(&mut page, "volumes.NAME", keys::VOLUME);
     section(&mut page, "volumes.NAME.access", keys::ACCESS_LISTS);
+    section(&mut page, "web", keys::WEB);
+    section(&mut page, "web.access", keys::ACCESS_LISTS);
+    section(&mut page, "web.search[]", keys::ENGINE);
     section(&mut page, "security_contexts.NAME", keys::CONTEXT);
     section(
         &mut page,

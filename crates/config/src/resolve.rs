@@ -12,7 +12,7 @@ use gateway::{
     DoorSettings,
     settings::{ApprovalSettings, ServerSpec, Terms},
 };
-use policy::{Budget, Influence};
+use policy::{Budget, Influence, context::Ceilings};
 use vocab::ServerId;
 
 use super::{
@@ -27,7 +27,7 @@ use super::{
     server::{self, Dotted},
     signed, sinks, stores,
     tree::{Node, Value},
-    units, volumes,
+    units, volumes, web,
 };
 
 /// No call may take longer than this, whatever its server's entry says.
@@ -89,6 +89,7 @@ pub(super) fn resolve(
         agents: signed::agents(top.node("agents"), &contexts, &servers, base, &mut findings),
         servers,
         volumes: volumes::volumes(top.node("volumes"), base, &mut findings),
+        web: web::web(top.node("web"), top.table("web"), &mut findings),
         contexts,
         ceilings: signed::dispatchers(top.node("builtin_dispatchers"), &mut findings),
         seal_keys: signed::seal_keys(seal, base, &mut findings),
@@ -97,6 +98,15 @@ pub(super) fn resolve(
         warnings: Vec::new(),
         places,
     };
+    // The engine that is asked first is the one whose host a context must allow, unless another is written.
+    let engine = resolved.web.iter().flat_map(|web| &web.engines).next();
+    let is_said = resolved.ceilings.search_host != Ceilings::default().search_host;
+    if let Some(engine) = engine.filter(|_| !is_said) {
+        engine
+            .address
+            .host()
+            .clone_into(&mut resolved.ceilings.search_host);
+    }
     oauth::namesakes(
         top,
         resolved.oauth.as_ref(),

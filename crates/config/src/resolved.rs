@@ -3,7 +3,9 @@
 
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
 
-use gateway::settings::{ApprovalSettings, OAuth, SealTerms, ServerSpec, Terms, VolumeEntry};
+use gateway::settings::{
+    ApprovalSettings, OAuth, SealTerms, ServerSpec, Terms, VolumeEntry, WebTerms,
+};
 use policy::{
     Influence, SecurityContext,
     context::{AgentTools, Ceilings},
@@ -42,6 +44,8 @@ pub struct Resolved {
     pub servers: Vec<ServerSpec>,
     /// Without a root where the gate keeps the files itself.
     pub volumes: Vec<VolumeEntry>,
+    /// What the tools for the web may do; `None`: there are none.
+    pub web: Option<WebTerms>,
     pub contexts: Vec<SecurityContext>,
     pub agents: Vec<AgentEntry>,
     pub ceilings: Ceilings,

@@ -17,6 +17,7 @@ mod idle;
 mod oauth;
 mod rules;
 mod signed;
+mod web;
 
 fn good(text: &str) -> Resolved {
     parse(Path::new("/etc/p/portcullis.yaml"), text).unwrap_or_else(|report| panic!("{report}"))
@@ -395,7 +396,7 @@ fn each_mistake_has_a_place_and_a_repair() {
         ),
         (
             "server: {}\n",
-            "1:1 unknown key `server` at the top of the file | the keys here are listen, doors, allowed_hosts, rate_limit, tool_timeout, admin_listen, drain, authentication, allowed_origins, policy, untrusted_influence, approvals, audit, limits, trust, retry, jails, mcp_servers, volumes, security_contexts, agents, builtin_dispatchers, seal, connectors, secrets, oauth",
+            "1:1 unknown key `server` at the top of the file | the keys here are listen, doors, allowed_hosts, rate_limit, tool_timeout, admin_listen, drain, authentication, allowed_origins, policy, untrusted_influence, approvals, audit, limits, trust, retry, jails, mcp_servers, volumes, web, security_contexts, agents, builtin_dispatchers, seal, connectors, secrets, oauth",
         ),
         (
             "mcp-servers: {}\n",

@@ -13,6 +13,7 @@ mod dispatch;
 mod gather;
 mod inspect;
 mod links;
+mod part;
 mod provenance;
 mod record;
 mod resolve;
@@ -56,6 +57,7 @@ pub(crate) use consent::{Decide, KEY as APPROVAL_KEY};
 pub(crate) use context::Count;
 pub(crate) use dispatch::Order;
 pub(crate) use gather::{Gathered, gather, question};
+pub(crate) use part::{Part, judge as judge_part, record as record_part};
 pub(crate) use resolve::look_up;
 pub use seals::DEFINITION as SEALED_DEFINITION;
 pub(crate) use seals::{Meant, still_for, texts};
@@ -77,6 +79,8 @@ pub(crate) struct Case<'a> {
     pub(crate) state: Option<&'a OpenState>,
     /// What the client answered in the middle of it, and under which key, while that is judged.
     pub(crate) answer: Option<(&'a str, &'a [u8])>,
+    /// Which part of it is looked at, where it is not the call itself.
+    pub(crate) part: Option<Part<'a>>,
     /// Whether a person approved it.
     pub(crate) is_approved: bool,
     /// Whether the question about it is being answered: then no other answer counts.
@@ -103,6 +107,7 @@ impl<'a> Case<'a> {
             so_far,
             state: None,
             answer: None,
+            part: None,
             is_approved: false,
             is_answered: false,
             meant: None,

@@ -49,6 +49,7 @@ use crate::{
     settings::{Account, Accounts, Rules, Settings},
     tally::{Tallied, Tally},
     volumes::Volumes,
+    web::Web,
     words::Unheard,
 };
 
@@ -120,6 +121,7 @@ pub(crate) struct Inner {
     pub(crate) visits: Visits,
     /// The host on which the console is, and nothing else.
     console_host: String,
+    pub(crate) web: Web,
 }
 
 impl std::fmt::Debug for Gate {
@@ -292,6 +294,7 @@ impl Gate {
             providers: Arc::default(),
             servers: Arc::default(),
             volumes: Arc::default(),
+            web: None,
             awaiting_restart: Arc::default(),
         });
         let hub = HubSettings {
@@ -366,6 +369,7 @@ impl Gate {
             mount_key: blake3::derive_key("portcullis mounts 1", &settings.wrapper_key),
             visits,
             console_host,
+            web: Web::new(settings.web),
         }));
         tokio::spawn(workers.supervise());
         tokio::spawn(Arc::clone(&hub).listen());

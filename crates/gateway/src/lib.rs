@@ -20,6 +20,7 @@ mod said;
 pub mod settings;
 mod tally;
 mod volumes;
+mod web;
 mod words;
 
 pub use admin::Admin;

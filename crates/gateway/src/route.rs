@@ -9,6 +9,7 @@ mod execution;
 pub(crate) mod own;
 mod server;
 pub(crate) mod volume;
+mod web;
 
 use bytes::Bytes;
 use callers::room::Room;
@@ -32,6 +33,8 @@ pub(crate) async fn carry(
         Route::Own => own::carry(&order, side.case),
         Route::Command => command::carry(&order, side).await,
         Route::Volume => volume::carry(order, side.case).await,
+        // Boxed, because it is rare and large, and the future around it is made for every call.
+        Route::Web => Box::pin(web::carry(order, side)).await,
         Route::Execution(execution) => execution::carry(execution, &order, side).await,
     }
 }

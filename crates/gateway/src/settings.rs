@@ -3,7 +3,7 @@
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
-use policy::{Budget, Bundle, Influence};
+use policy::{Budget, Bundle, Influence, context::WebAddress};
 use state::State;
 use vocab::{Redacted, ServerId};
 
@@ -17,7 +17,7 @@ pub use upstreams::settings::{
     Sealing, Secrets, ServerSpec, Standing, TargetSpec, Text, ToolRule, Transport, WorkerSettings,
     is_container_runtime,
 };
-pub use upstreams::{commands::CommandSettings, executions::ExecutionSettings};
+pub use upstreams::{commands::CommandSettings, executions::ExecutionSettings, web::WebSettings};
 
 use crate::{Credential, Pins, Program};
 
@@ -77,11 +77,59 @@ pub struct VolumeEntry {
     pub tenant: Option<String>,
 }
 
+/// What the tools for the web may do, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebTerms {
+    /// Who may use them.
+    pub access: Access,
+    /// Hosts, each alone or with a port, that may also be at `networks`, or at that port.
+    pub hosts: Vec<String>,
+    /// Ranges of addresses that only those hosts may have.
+    pub networks: Vec<String>,
+    /// The most that is taken of one answer.
+    pub max_bytes: usize,
+    /// Requests to one host in a minute.
+    pub per_minute: usize,
+    /// Asked one after the other, until one has an answer.
+    pub engines: Vec<Engine>,
+}
+
+/// A search engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Engine {
+    pub kind: EngineKind,
+    pub address: WebAddress,
+    /// Whether the operator wrote the address, and so may have an engine inside.
+    pub is_own: bool,
+    pub key: Option<Text>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EngineKind {
+    DuckDuckGo,
+    SearXng,
+    Brave,
+}
+
+impl EngineKind {
+    pub const ALL: [Self; 3] = [Self::DuckDuckGo, Self::SearXng, Self::Brave];
+
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::DuckDuckGo => "duckduckgo",
+            Self::SearXng => "searxng",
+            Self::Brave => "brave",
+        }
+    }
+}
+
 /// A configuration that takes the place of the one in force.
 #[derive(Debug)]
 pub struct Configuration {
     pub servers: Vec<ServerSpec>,
     pub volumes: Vec<VolumeEntry>,
+    pub web: Option<Arc<WebTerms>>,
     pub credentials: Vec<Credential>,
     pub rules: Rules,
     pub terms: Terms,
@@ -100,6 +148,7 @@ pub struct Settings {
     pub worker: WorkerSettings,
     pub jails: Jails,
     pub commands: CommandSettings,
+    pub web: WebSettings,
     /// Directories of the gate's own, which no volume may hold or lie in.
     pub protected: Vec<PathBuf>,
     /// Where the gate keeps volumes of its own.

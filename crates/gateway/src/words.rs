@@ -130,7 +130,8 @@ impl Gate {
             .map(|context| caller.supposed(Some(context), caller.agent_name(), caller.tenant()));
         let caller = supposed.as_ref().unwrap_or(caller);
         let is_listed = |tool: &&Tool| callable::lists_method(&rules.contexts, caller, tool.name);
-        let tools = now.volumes.tools(caller).into_iter();
+        let on_web = now.web.iter().flat_map(|web| web.tools(caller));
+        let tools = now.volumes.tools(caller).into_iter().chain(on_web);
         tools.filter(is_listed).map(shown_tool).collect()
     }
 
@@ -188,7 +189,7 @@ fn shown_tool(tool: &'static Tool) -> Bytes {
             out.bool("readOnlyHint", reads)
                 .bool("destructiveHint", !reads)
                 .bool("idempotentHint", is_idempotent)
-                .bool("openWorldHint", false);
+                .bool("openWorldHint", tool.is_open_world);
         });
     out.finish().into()
 }

@@ -5,6 +5,7 @@
 //! names and arguments in, verdicts out. It must never guess: a text that cannot be read the one way its check reads it is refused,
 //! and a value of another type than expected never skips a check.
 
+mod address;
 mod bounds;
 mod command;
 mod denial;
@@ -17,6 +18,7 @@ mod pattern;
 mod reach;
 pub(crate) mod refusal;
 
+pub use address::WebAddress;
 pub use command::Subcommands;
 pub use denial::Denial;
 pub use domain::DomainPattern;

@@ -11,7 +11,7 @@ use gateway::{
     Credential, Pins, Program,
     settings::{
         Account, Accounts, CommandSettings, Configuration, ExecutionSettings, Jails, Proofs,
-        Settings, Signing, VolumeEntry, WorkerSettings,
+        Settings, Signing, VolumeEntry, WebSettings, WorkerSettings,
     },
 };
 use state::State;
@@ -56,6 +56,7 @@ pub(crate) fn settings(home: &Home, resolved: &Resolved, parts: Parts) -> Result
             workspaces: home.workspaces(),
             tools: Vec::new(),
         },
+        web: web(resolved)?,
         protected: protected(home),
         own_volumes: home.volumes(),
         executions: ExecutionSettings {
@@ -109,6 +110,14 @@ fn worker(resolved: &Resolved) -> Result<WorkerSettings, String> {
 /// The worker that sends for sinks. A batch of events is never larger than this.
 pub(crate) fn courier(resolved: &Resolved) -> Result<WorkerSettings, String> {
     home::worker::settings("courier", 32 << 20, resolved)
+}
+
+/// What fetches from the web, and what makes pages into text. A body travels as text, a third longer than it is.
+fn web(resolved: &Resolved) -> Result<WebSettings, String> {
+    Ok(WebSettings {
+        fetcher: home::worker::settings("web", 16 << 20, resolved)?,
+        converter: home::worker::program()?,
+    })
 }
 
 /// Variables that an operator sets for every program, so that it finds the certificates of a company.

@@ -35,6 +35,10 @@ pub struct Spec {
     pub max_descriptors: u64,
     /// The most memory it may allocate, in bytes. Off by default: a limit too low looks like a crash.
     pub max_memory: Option<u64>,
+    /// The most processor time it may take, in seconds; then it is killed.
+    pub max_seconds: Option<u64>,
+    /// Whether it may have sockets.
+    pub has_network: bool,
 }
 
 impl Spec {
@@ -44,6 +48,8 @@ impl Spec {
             name: name.to_owned(),
             max_descriptors: 4096,
             max_memory: None,
+            max_seconds: None,
+            has_network: true,
         }
     }
 }

@@ -20,6 +20,7 @@ mod provers;
 pub mod route;
 pub mod settings;
 pub mod upstream;
+pub mod web;
 pub mod words;
 pub mod workers;
 

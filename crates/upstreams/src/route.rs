@@ -17,6 +17,8 @@ pub enum Route {
     Command,
     /// A volume, which the path in the arguments names.
     Volume,
+    /// The world, by the worker that fetches.
+    Web,
     /// The executor of an execution.
     Execution(Arc<Execution>),
 }

@@ -64,6 +64,8 @@ pub mod method {
     pub const POST: &str = "post";
     /// The clerk's: one request of a login; the answer has the members that were asked for.
     pub const EXCHANGE: &str = "exchange";
+    /// The web role's: one request to an address that the gate let through. No redirect is followed; the body is base64.
+    pub const OPEN: &str = "open";
     /// A server's login has a new token; or, with none, no longer any.
     pub const BEARER: &str = "bearer";
     /// From now on the worker asks with events for proofs that go with bound tokens.

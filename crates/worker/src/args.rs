@@ -21,6 +21,13 @@ pub(crate) enum Args {
         total_bytes: usize,
         ca_files: Vec<PathBuf>,
     },
+    /// Fetches what agents ask for.
+    Web {
+        total_bytes: usize,
+        ca_files: Vec<PathBuf>,
+    },
+    /// Makes one page into text.
+    Convert,
     /// Builds a jail around itself and becomes the program in it.
     Jailer,
     /// Nothing: what a jail that is only built to see whether it can be executes.
@@ -30,7 +37,8 @@ pub(crate) enum Args {
 }
 
 const USAGE: &str =
-    "usage: portcullis-worker --role aggregator|courier|clerk [--total-bytes N] [--ca-file PEM]...
+    "usage: portcullis-worker --role aggregator|courier|clerk|web [--total-bytes N] [--ca-file PEM]...
+       portcullis-worker --role convert
        portcullis-worker --role jailer
        portcullis-worker --probe [--ledger FILE] [--directory DIR] [--socket FILE]
 
@@ -56,10 +64,15 @@ impl Args {
                     total_bytes,
                     ca_files,
                 }),
+                Some("web") => read_role(args).map(|(total_bytes, ca_files)| Args::Web {
+                    total_bytes,
+                    ca_files,
+                }),
+                Some("convert") => Ok(Args::Convert),
                 Some("jailer") => Ok(Args::Jailer),
                 Some("idle") => Ok(Args::Idle),
                 Some(other) => Err(format!(
-                    "there is no role `{other}`; the roles are: aggregator, courier, clerk, jailer"
+                    "there is no role `{other}`; the roles are: aggregator, courier, clerk, web, convert, jailer"
                 )),
                 None => Err(format!("--role needs a value\n{USAGE}")),
             },

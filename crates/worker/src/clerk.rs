@@ -17,7 +17,7 @@ use wire::{Json, Limits, worker::method, write::Object};
 use crate::{
     courier, desk,
     failure::Failure,
-    net::{Client, Exchange, Net, Payload, Reach, Target},
+    net::{Bounds, Client, Exchange, Net, Payload, Reach, Target},
     output::Out,
 };
 
@@ -131,7 +131,11 @@ impl Errand {
     }
 
     async fn run(self, net: &Rc<Net>) -> Result<Bytes, Failure> {
-        let client = Client::within(Rc::clone(net), self.target.clone(), self.reach)?;
+        let client = Client::within(
+            Rc::clone(net),
+            self.target.clone(),
+            Bounds::within(self.reach),
+        )?;
         let mut path = self.target.path.clone();
         for _ in 0..=MAX_REDIRECTS {
             let mut request = Request::new(Payload::from(self.body.clone()));

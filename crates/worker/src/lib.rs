@@ -9,6 +9,7 @@
 mod aggregator;
 mod args;
 mod clerk;
+mod convert;
 mod courier;
 mod descriptor;
 mod desk;
@@ -19,5 +20,6 @@ mod memory;
 mod net;
 mod output;
 mod process;
+mod web;
 
 pub use process::main;

@@ -18,7 +18,7 @@ pub(crate) use dial::Net;
 pub(crate) use exchange::Exchange;
 pub(crate) use held::Account;
 pub(crate) use payload::Payload;
-pub(crate) use reach::Reach;
+pub(crate) use reach::{Bounds, Network, Reach};
 pub(crate) use target::Target;
 
 #[cfg(test)]

@@ -23,8 +23,8 @@ use tracing_subscriber::EnvFilter;
 use wire::write::{Object, quote};
 
 use crate::{
-    aggregator, args::Args, clerk, courier, descriptor::Kind, desk, input::Input, net::Net,
-    output::Sink,
+    aggregator, args::Args, clerk, convert, courier, descriptor::Kind, desk, input::Input,
+    net::Net, output::Sink, web,
 };
 
 /// Runs the worker; the exit code is 0 after `shutdown` or the end of its input.
@@ -47,6 +47,11 @@ pub fn main() -> ExitCode {
             total_bytes,
             ca_files,
         } => work(Role::Clerk, total_bytes, &ca_files),
+        Args::Web {
+            total_bytes,
+            ca_files,
+        } => work(Role::Web, total_bytes, &ca_files),
+        Args::Convert => convert::run(),
     });
     outcome.unwrap_or_else(|problem| {
         // If standard error is gone there is nobody left to tell.
@@ -60,6 +65,7 @@ enum Role {
     Aggregator,
     Courier,
     Clerk,
+    Web,
 }
 
 fn work(role: Role, total_bytes: usize, ca_files: &[PathBuf]) -> Result<ExitCode, String> {
@@ -128,7 +134,7 @@ fn serve(
                 sink,
             }))
         }
-        Role::Courier | Role::Clerk => {
+        Role::Courier | Role::Clerk | Role::Web => {
             let start = desk::Start {
                 net,
                 total_bytes,
@@ -138,6 +144,7 @@ fn serve(
             };
             match role {
                 Role::Clerk => runtime.block_on(clerk::run(start)),
+                Role::Web => runtime.block_on(web::run(start)),
                 _ => runtime.block_on(courier::run(start)),
             }
         }

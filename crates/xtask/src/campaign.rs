@@ -173,6 +173,19 @@ const CAMPAIGNS: &[Campaign] = &[
         ]),
     },
     Campaign {
+        name: "web",
+        about: "every spelling of an inner address, as an address, a name, a redirect and a name that changes, against listeners that count who connects",
+        promise: "The tools for the web connect to no address inside, and still to those outside",
+        bound: "about 4,000 addresses, 500 redirects, 20 changing names, none connected to; all of 50 open addresses served",
+        work: Work::Cargo(&[
+            BUILD,
+            cargo(
+                "test --quiet -p portcullis --test it -- web::",
+                &[("PORTCULLIS_CAMPAIGN", "1")],
+            ),
+        ]),
+    },
+    Campaign {
         name: "autonomy",
         about: "AgentDojo's tasks and attacks through the gate, without a model: attacks stopped, questions asked; may name a program",
         promise: "Attacks by text that an agent reads are stopped, as servers are added by README and with everything declared",

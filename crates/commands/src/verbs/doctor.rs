@@ -1,5 +1,10 @@
 //! `portcullis doctor`: what this machine can do for the gate, and what is wrong.
 
+use std::{
+    fs::File,
+    io::{self, Read as _, Write as _},
+};
+
 use home::Home;
 use serde_json::json;
 use terminal::{
@@ -139,6 +144,7 @@ fn configuration(home: &Home) -> Vec<Finding> {
                 format!("{} ({} servers)", file.display(), resolved.servers.len()),
             );
             let mut findings = vec![servers, policies(&resolved)];
+            findings.extend(web(&resolved));
             findings.extend(guesses(home, &resolved));
             findings
         }
@@ -153,6 +159,53 @@ fn configuration(home: &Home) -> Vec<Finding> {
             )]
         }
         Err(error) => vec![finding(false, "configuration", error.to_string())],
+    }
+}
+
+/// Whether pages can be made into text here, and what an operator opened.
+fn web(resolved: &config::Resolved) -> Option<Finding> {
+    const WHAT: &str = "tools for the web";
+    let web = resolved.web.as_ref()?;
+    let engines: Vec<&str> = web
+        .engines
+        .iter()
+        .map(|engine| engine.kind.as_str())
+        .collect();
+    let opened = match web.hosts.as_slice() {
+        [] => "nothing inside is open".to_owned(),
+        hosts => format!("open inside: {}", hosts.join(", ")),
+    };
+    Some(match converted() {
+        Ok(()) => finding(
+            true,
+            WHAT,
+            format!(
+                "pages become text; engines: {}; {opened}",
+                engines.join(", ")
+            ),
+        ),
+        Err(why) => finding(false, WHAT, format!("no page becomes text: {why}")),
+    })
+}
+
+/// Has a converter make text of a small page.
+fn converted() -> Result<(), String> {
+    let program = home::worker::program()?;
+    let started = sandbox::jail::Worker::new(program)
+        .args(["--role", "convert"])
+        .spawn();
+    let started = started.map_err(|error| error.to_string())?;
+    let mut said = String::new();
+    let talk = || {
+        let mut input = File::from(started.stdin);
+        input.write_all(b"{\"mode\":\"markdown\"}\n<h1>Head</h1>")?;
+        drop(input);
+        File::from(started.stdout).read_to_string(&mut said)
+    };
+    talk().map_err(|error: io::Error| error.to_string())?;
+    match said.contains("# Head") {
+        true => Ok(()),
+        false => Err("the converter said nothing of use".to_owned()),
     }
 }
 

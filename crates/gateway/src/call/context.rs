@@ -82,7 +82,10 @@ pub(crate) fn boundary<'a>(
     let scope = Scope {
         context,
         agent,
-        ceilings: contexts.ceilings(),
+        ceilings: case
+            .part
+            .and_then(|part| part.ceilings)
+            .unwrap_or_else(|| contexts.ceilings()),
         session_patterns: caller.signed().map(|session| session.patterns.as_slice()),
     };
     let call = context::Call {

@@ -179,6 +179,7 @@ fn find(
                 .map(|tool| format!("{}.{tool}", Family::Own.word()));
             let name = own_name.as_deref().unwrap_or(name);
             // Behind a door that shows one server there are only that server's tools.
+            let on_web = || now.web.as_ref()?.target(&request.caller, name, received);
             let on_volume = || now.volumes.target(&request.caller, name, received);
             // What an executor runs, it runs wherever it is.
             let by_executor = || {
@@ -190,6 +191,7 @@ fn find(
             let built_in = || {
                 let found = by_executor()
                     .or_else(on_volume)
+                    .or_else(on_web)
                     .or_else(|| builtin::find(name));
                 found.filter(|_| request.mount.is_none())
             };

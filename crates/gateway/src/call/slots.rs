@@ -92,7 +92,7 @@ pub(super) fn admit(
     let facts = gathered.facts;
     let admitted = policy::admit(facts)?;
     let of_server = Arc::clone(target.meters.places());
-    if case.answer.is_some() {
+    if case.answer.is_some() || case.part.is_some() {
         // Its call has its places.
         return Ok((
             admitted,

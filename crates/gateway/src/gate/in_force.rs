@@ -12,7 +12,7 @@ use upstreams::{Board, Catalog, Servers};
 use vocab::{Rule, Violation};
 
 use crate::{
-    settings::{Rules, Terms},
+    settings::{Rules, Terms, WebTerms},
     volumes::VolumeSet,
 };
 
@@ -25,6 +25,8 @@ pub(crate) struct InForce {
     pub(crate) providers: Arc<ProviderSet>,
     pub(crate) servers: Arc<Servers>,
     pub(crate) volumes: Arc<VolumeSet>,
+    /// What the tools for the web may do; `None`: there are none.
+    pub(crate) web: Option<Arc<WebTerms>>,
     /// Keys of the configuration whose values are in force only after a restart.
     pub(crate) awaiting_restart: Arc<Vec<&'static str>>,
 }

@@ -117,6 +117,7 @@ impl Inner {
         let Configuration {
             servers,
             volumes,
+            web,
             credentials,
             rules,
             terms,
@@ -131,6 +132,7 @@ impl Inner {
             seal,
             servers: Arc::clone(&before.servers),
             volumes: Arc::new(before.volumes.follow(volumes)),
+            web,
             awaiting_restart: Arc::new(awaiting_restart),
         };
         (next, servers)

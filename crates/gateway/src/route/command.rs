@@ -38,7 +38,7 @@ pub(super) async fn carry(order: &Order, side: CallerSide<'_>) -> Result<Carried
     let ran = tokio::select! {
         biased;
         ran = gate.commands.run(&gate.hub, ground.directory(), ask) => ran.map_err(|why| (stop(&why, output_bytes), why)),
-        why = given_up(case, wires) => Err((why, NotRan::Ended)),
+        why = given_up(case, wires, "the command was ended") => Err((why, NotRan::Ended)),
         () = ground.overflows() => {
             let detail = "the command was ended: the volume holds more than it may, or cannot be counted";
             Err((Violation::new(Rule::QuotaExceeded, detail).into(), NotRan::Ended))
@@ -71,13 +71,13 @@ pub(super) fn room(order: &Order, case: Case<'_>) -> usize {
 }
 
 /// Returns when the caller cancels the call, or the gate ends.
-async fn given_up(case: Case<'_>, wires: &mut Wires) -> Stop {
+pub(super) async fn given_up(case: Case<'_>, wires: &mut Wires, then: &str) -> Stop {
     let mut phases = case.gate.flights.phases();
     let cancelled = async {
         loop {
             match wires.from_client.recv().await {
                 Some(FromClient::Cancel) => return,
-                // A command asks nothing.
+                // Nothing was asked.
                 Some(FromClient::Answer { .. }) => {}
                 // Hanging up is not cancelling.
                 None => std::future::pending().await,
@@ -85,8 +85,8 @@ async fn given_up(case: Case<'_>, wires: &mut Wires) -> Stop {
         }
     };
     let why = tokio::select! {
-        () = cancelled => "its caller cancelled it; the command was ended",
-        () = reached(&mut phases, Phase::Over) => "the gate is stopping; the command was ended",
+        () = cancelled => format!("its caller cancelled it; {then}"),
+        () = reached(&mut phases, Phase::Over) => format!("the gate is stopping; {then}"),
     };
     Fault::new(FaultKind::Cancelled, why).into()
 }

@@ -4,6 +4,7 @@
 //! `a_file_of_a_tainted_session_taints_who_reads_it`.
 
 mod asked;
+mod put;
 mod told;
 
 use std::sync::Arc;
@@ -31,6 +32,8 @@ use crate::{
 };
 use asked::{Asked, Operation};
 use told::Told;
+
+pub(super) use put::{NotKept, WRITE, put};
 
 pub(super) async fn carry(order: Order, case: Case<'_>) -> Result<Carried, Stop> {
     let name = order.target().name.clone();

@@ -192,6 +192,7 @@ impl Files {
         Ok(Configuration {
             servers,
             volumes,
+            web: resolved.web.clone().map(Arc::new),
             credentials,
             rules,
             terms: self.fixed.terms(resolved),

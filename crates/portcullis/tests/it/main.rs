@@ -149,6 +149,8 @@ mod verifying; // `audit verify` as an auditor runs it.
 #[cfg(test)]
 mod volumes; // Files of agents: what is answered, where nobody gets, and labels that stick.
 #[cfg(test)]
+mod web; // What the tools for the web answer, where they do not reach, and what they leave behind.
+#[cfg(test)]
 mod words; // Words of a server that are no result: lists, log messages, refusals.
 #[cfg(test)]
 mod worker_death; // The worker dies or hangs, many times over.

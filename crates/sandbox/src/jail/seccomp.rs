@@ -13,19 +13,20 @@ use seccompiler::{
 };
 
 use super::Spec;
-use super::table::{ALLOWED, Condition, Row, Test};
+use super::table::{ALLOWED, Condition, NETWORK, Row, Test};
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-pub(super) fn lock_calls(_: &Spec) -> Result<String, String> {
+pub(super) fn lock_calls(spec: &Spec) -> Result<String, String> {
     let absent = absent_calls().map_err(|error| error.to_string())?;
-    let allowed = allowed_calls(std::process::id()).map_err(|error| error.to_string())?;
+    let own_pid = std::process::id();
+    let allowed = allowed_calls(own_pid, spec.has_network).map_err(|error| error.to_string())?;
     for filter in [&absent, &allowed] {
         seccompiler::apply_filter_all_threads(filter).map_err(|error| error.to_string())?;
     }
     Ok(format!(
         "{} system calls allowed, all others refused",
-        ALLOWED.len()
+        rows(spec.has_network).count()
     ))
 }
 
@@ -38,10 +39,19 @@ fn absent_calls() -> Result<BpfProgram, seccompiler::BackendError> {
     )
 }
 
+/// The rows that hold for a process with a network, or without.
+fn rows(has_network: bool) -> impl Iterator<Item = &'static Row> {
+    let holds = move |row: &&Row| has_network || !NETWORK.contains(&row.number);
+    ALLOWED.iter().filter(holds)
+}
+
 /// The table as a program, for the process of this number.
-pub(super) fn allowed_calls(own_pid: u32) -> Result<BpfProgram, seccompiler::BackendError> {
+pub(super) fn allowed_calls(
+    own_pid: u32,
+    has_network: bool,
+) -> Result<BpfProgram, seccompiler::BackendError> {
     let mut rules = Rules::new();
-    for row in ALLOWED {
+    for row in rows(has_network) {
         rules.insert(row.number, alternatives(row, own_pid)?);
     }
     compile(

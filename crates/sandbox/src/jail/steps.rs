@@ -126,8 +126,12 @@ fn lower_limits(spec: &Spec) -> Result<String, String> {
         Some(bytes) => format!("{} bytes of memory", lower_limit(Resource::Data, bytes)?),
         None => "memory not limited".to_owned(),
     };
+    let time = match spec.max_seconds {
+        Some(seconds) => format!(", {} seconds", lower_limit(Resource::Cpu, seconds)?),
+        None => String::new(),
+    };
     Ok(format!(
-        "no core dumps, {descriptors} descriptors, {memory}"
+        "no core dumps, {descriptors} descriptors, {memory}{time}"
     ))
 }
 

@@ -131,6 +131,18 @@ const fn only(
     }
 }
 
+/// The calls that a process without network does without.
+pub(super) const NETWORK: &[c_long] = &[
+    libc::SYS_socket,
+    libc::SYS_socketpair,
+    libc::SYS_connect,
+    libc::SYS_bind,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_sendto,
+    libc::SYS_sendmsg,
+];
+
 /// Every call the worker may make.
 #[rustfmt::skip]
 pub const ALLOWED: &[Row] = &[

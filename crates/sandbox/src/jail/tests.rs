@@ -79,12 +79,27 @@ fn what_must_never_be_allowed_is_not_in_the_table() {
 #[test]
 fn the_table_compiles_to_a_filter_the_kernel_would_take() {
     const BPF_MAXINSNS: usize = 4096;
-    let program = seccomp::allowed_calls(std::process::id()).unwrap();
+    let program = seccomp::allowed_calls(std::process::id(), true).unwrap();
     assert!(
         program.len() < BPF_MAXINSNS,
         "{} instructions",
         program.len()
     );
+}
+
+#[test]
+fn without_a_network_there_is_no_socket() {
+    let tried = |has_network| {
+        let filter = seccomp::allowed_calls(std::process::id(), has_network).unwrap();
+        let tried = std::thread::spawn(move || {
+            rustix::thread::set_no_new_privs(true).unwrap();
+            seccompiler::apply_filter(&filter).unwrap();
+            std::net::UdpSocket::bind("127.0.0.1:0").map(drop)
+        });
+        tried.join().unwrap().map_err(|error| error.kind())
+    };
+    assert_eq!(tried(true), Ok(()));
+    assert_eq!(tried(false), Err(std::io::ErrorKind::PermissionDenied));
 }
 
 #[test]

@@ -94,7 +94,7 @@ struct Key {
     plans: bool,
     /// Whether it may meet sealed texts.
     seals: bool,
-    /// How many tools for files there are: none, those that read, or all.
+    /// How long the gate's own tools are together: those for files, or those of them that read, and those for the web.
     own: usize,
 }
 
@@ -162,7 +162,7 @@ impl Lists {
         };
         let is_own = kind == Kind::Tools && mount.is_none() && bounds.is_none();
         let key = Key {
-            own: own.len(),
+            own: own.iter().map(Bytes::len).sum(),
             kind,
             mount: mount.cloned(),
             view: caller.view(),

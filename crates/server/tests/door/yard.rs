@@ -17,7 +17,7 @@ use gateway::{
     settings::{
         ApprovalSettings, CommandSettings, Configuration, ExecutionSettings, Jails, LoginStore,
         Proofs, Rules, Seal, SealTerms, ServerSpec, Settings, Signing, Standing, TargetSpec, Terms,
-        WorkerSettings,
+        WebSettings, WorkerSettings,
     },
 };
 use identity::{Bounds, Entry, Journal, Replay, TokenKeys};
@@ -519,6 +519,7 @@ pub(crate) fn configuration() -> Configuration {
             ..TargetSpec::new(ServerId::parse("demo").unwrap(), budget)
         })],
         volumes: Vec::new(),
+        web: None,
         credentials,
         rules: Rules {
             bundle: Arc::new(Bundle::starter("balanced").unwrap()),
@@ -609,6 +610,15 @@ fn settings(
         commands: CommandSettings {
             workspaces: home.join("workspaces"),
             tools: Vec::new(),
+        },
+        web: WebSettings {
+            fetcher: WorkerSettings {
+                program: home.join("no-worker"),
+                args: Vec::new(),
+                path: String::new(),
+                total_bytes: 1 << 20,
+            },
+            converter: home.join("no-worker"),
         },
         executions: ExecutionSettings {
             saved: Vec::new(),

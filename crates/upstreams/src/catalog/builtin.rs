@@ -29,6 +29,12 @@ const ON_VOLUME: Budget = Budget {
     result_bytes: 16 << 20,
 };
 
+/// What one look at the world may cost. An image travels as text, a third longer than it is.
+const ON_WEB: Budget = Budget {
+    time: Duration::from_secs(120),
+    result_bytes: 16 << 20,
+};
+
 /// The built-in tool of this name, if there is one.
 pub fn find(name: &str) -> Option<Arc<Target>> {
     let tool = builtin::find(name)?;
@@ -49,6 +55,20 @@ pub fn on_volume(name: &str, ceiling: Level) -> Option<Arc<Target>> {
     };
     let spec = terms(ceiling, ON_VOLUME);
     Some(Arc::new(target(tool, name, Some(Route::Volume), spec)))
+}
+
+/// The same for a tool that looks at the world, where an operator lets it. One that keeps what it found changes something.
+pub fn on_web(name: &str, keeps: bool) -> Option<Arc<Target>> {
+    let tool = builtin::find(name).filter(|tool| tool.executor == Executor::Web)?;
+    let found = target(tool, name, Some(Route::Web), terms(tool.ceiling, ON_WEB));
+    Some(Arc::new(Target {
+        effect: if keeps {
+            Effect::Consequential
+        } else {
+            found.effect
+        },
+        ..found
+    }))
 }
 
 /// The same for commands that run in a volume which may hold no more than `ceiling`.

@@ -161,7 +161,7 @@ impl Hub {
         &self.logins
     }
 
-    pub(super) fn secrets(&self) -> &Arc<dyn secrets::Store> {
+    pub fn secrets(&self) -> &Arc<dyn secrets::Store> {
         &self.secrets
     }
 

@@ -394,10 +394,37 @@ pub(super) const TOOLS: &[Tool] = &[
             takes(
                 TIMEOUT_SECS,
                 Kind::Whole,
-                "How many seconds it may take; 30 if not said",
+                "How many seconds it may take; 30 if not said, 120 at most",
+            ),
+            takes(
+                "start_index",
+                Kind::Whole,
+                "From which character of the text on; 0 if not said",
+            ),
+            takes(
+                "max_length",
+                Kind::Whole,
+                "How many characters at most; 50000 if not said",
+            ),
+            takes(
+                "fresh",
+                Kind::Flag,
+                "Whether it is fetched again although it was a moment ago",
+            ),
+            takes(
+                "as",
+                Kind::Choice(&["text", "image"]),
+                "As what it is given; text if not said",
+            ),
+            takes(
+                "save_to",
+                Kind::Text,
+                "A path on a volume: the bytes are kept there instead of being shown",
             ),
         ],
-        says: "Fetches a page",
+        level: Level::Public,
+        ceiling: Level::Public,
+        says: "Fetches an address of the web. A page comes as Markdown, a long one in parts",
         ..Tool::reads("web.fetch", Family::Web, Executor::Web)
     },
     Tool {
@@ -406,10 +433,12 @@ pub(super) const TOOLS: &[Tool] = &[
             takes(
                 MAX_RESULTS,
                 Kind::Whole,
-                "How many results at most; 10 if not said",
+                "How many results at most; 10 if not said, 20 at most",
             ),
         ],
-        says: "Searches the web",
+        level: Level::Public,
+        ceiling: Level::Public,
+        says: "Searches the web: titles, addresses and what pages say of it",
         ..Tool::reads("web.search", Family::Web, Executor::Web)
     },
 ];

@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue, Request, header};
 use sandbox::shared::Block;
 
 use super::{
-    Account, Exchange, Net, Payload, Reach, Target,
+    Account, Bounds, Exchange, Net, Payload, Reach, Target,
     exchange::{Conn, NoResponse},
 };
 use crate::failure::Failure;
@@ -23,7 +23,7 @@ pub(crate) struct Client {
     net: Rc<Net>,
     origin: Target,
     host: HeaderValue,
-    reach: Reach,
+    bounds: Bounds,
     idle: RefCell<Vec<Idle>>,
 }
 
@@ -43,17 +43,21 @@ impl std::fmt::Debug for Client {
 impl Client {
     /// For an address that the operator wrote.
     pub(crate) fn new(net: Rc<Net>, origin: Target) -> Result<Rc<Self>, Failure> {
-        Self::within(net, origin, Reach::Anywhere)
+        Self::within(net, origin, Bounds::within(Reach::Anywhere))
     }
 
     /// For an address that somebody else wrote.
-    pub(crate) fn within(net: Rc<Net>, origin: Target, reach: Reach) -> Result<Rc<Self>, Failure> {
+    pub(crate) fn within(
+        net: Rc<Net>,
+        origin: Target,
+        bounds: Bounds,
+    ) -> Result<Rc<Self>, Failure> {
         let host = origin.host_header()?;
         Ok(Rc::new(Self {
             net,
             origin,
             host,
-            reach,
+            bounds,
             idle: RefCell::new(Vec::new()),
         }))
     }
@@ -85,7 +89,7 @@ impl Client {
         }
         // Boxed, because this is rare and large, and the future around it is made for every call.
         let mut conn =
-            Box::pin(async { Conn::open(self.net.dial(&self.origin, self.reach).await?).await })
+            Box::pin(async { Conn::open(self.net.dial(&self.origin, &self.bounds).await?).await })
                 .await?;
         match conn.send(request).await {
             Ok(response) => Exchange::new(response, conn, Rc::clone(self), limit),

@@ -33,7 +33,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use super::{Account, Reach, Target};
+use super::{Account, Bounds, Target};
 use crate::{failure::Failure, memory::Memory};
 
 /// One address gets this long before the next is tried.
@@ -82,10 +82,10 @@ impl Net {
         ))
     }
 
-    pub(crate) async fn dial(&self, target: &Target, reach: Reach) -> Result<Stream, Failure> {
-        let mut addresses = self.lookup(target).await?;
+    pub(crate) async fn dial(&self, target: &Target, bounds: &Bounds) -> Result<Stream, Failure> {
+        let addresses = self.lookup(target).await?;
         let found = addresses.len();
-        addresses.retain(|address| reach.covers(address.ip()));
+        let addresses = bounds.kept(addresses);
         if addresses.is_empty() && found > 0 {
             return Err(Failure::refused(format!(
                 "{} is an address inside, and who named it is outside; nothing was sent there",

@@ -136,6 +136,13 @@ impl Exchange {
     ) -> Result<Self, Failure> {
         let (head, body) = response.into_parts();
         let held = client.account().open();
+        // One layer unpacks a thousand to one, two a million.
+        let codings = head.headers.get_all(header::CONTENT_ENCODING).iter();
+        if codings.count() > 1 {
+            return Err(Failure::invalid(
+                "the server used more than one content encoding",
+            ));
+        }
         let gunzip = match head
             .headers
             .get(header::CONTENT_ENCODING)

@@ -1,14 +1,17 @@
-//! How far inside an address is: what a stranger's document may make us connect to.
+//! How far inside an address is: what a stranger's document, or an agent, may make us connect to.
 //!
 //! **Invariant: an address that a server names leads nowhere its reader did not allow.** It is judged on the socket address that is then
 //! connected to, so a name that resolves elsewhere the second time gains nothing. Tests `every_spelling_of_an_inner_address_is_known`,
-//! `what_is_beyond_reach_is_never_connected_to`.
+//! `what_is_beyond_reach_is_never_connected_to`, `one_inner_address_among_several_refuses_the_name`.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The innermost address that may be connected to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reach {
+    /// Reachable by everybody, and written as what it is.
+    Global,
+    /// Also an IPv4 address that everybody reaches, in the clothes of an IPv6 one: machines without IPv4 reach the world so.
     Public,
     /// Private networks too.
     Private,
@@ -19,6 +22,7 @@ pub(crate) enum Reach {
 impl Reach {
     pub(crate) fn read(text: &str) -> Option<Self> {
         Some(match text {
+            "global" => Self::Global,
             "public" => Self::Public,
             "private" => Self::Private,
             "anywhere" => Self::Anywhere,
@@ -48,14 +52,14 @@ fn of_v4(ip: Ipv4Addr) -> Reach {
         [198, 18..=19, ..] | [198, 51, 100, _] | [203, 0, 113, _] | [224..=255, ..] => {
             Reach::Private
         }
-        _ => Reach::Public,
+        _ => Reach::Global,
     }
 }
 
 fn of_v6(ip: Ipv6Addr) -> Reach {
     let inner = |high: u16, low: u16| {
         let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-        of_v4(Ipv4Addr::new(a, b, c, d))
+        of_v4(Ipv4Addr::new(a, b, c, d)).max(Reach::Public)
     };
     match ip.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => Reach::Anywhere,
@@ -65,30 +69,140 @@ fn of_v6(ip: Ipv6Addr) -> Reach {
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => inner(high, low),
         [0x2002, high, low, ..] => inner(high, low),
         [0xfe80..=0xfebf, ..] | [0xfd00, 0xec2, ..] => Reach::Anywhere,
-        [0x2001, 0 | 0xdb8, ..] => Reach::Private,
-        [0x2000..=0x3fff, ..] => Reach::Public,
+        // Kept for protocols and tunnels, and for examples.
+        [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => Reach::Private,
+        [0x2000..=0x3fff, ..] => Reach::Global,
         _ => Reach::Private,
+    }
+}
+
+/// A range of addresses, as in `10.0.0.0/8`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Network {
+    first: IpAddr,
+    bits: u32,
+}
+
+impl Network {
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let (first, bits) = text.split_once('/')?;
+        let (first, bits): (IpAddr, u32) = (first.parse().ok()?, bits.parse().ok()?);
+        let most = if first.is_ipv4() { 32 } else { 128 };
+        (bits <= most).then_some(Self { first, bits })
+    }
+
+    /// An IPv4 address in the clothes of an IPv6 one is in no range of IPv4 addresses.
+    fn holds(self, ip: IpAddr) -> bool {
+        let same = |first: u128, other: u128, width: u32| {
+            let shift = width.saturating_sub(self.bits);
+            shift >= 128 || first >> shift == other >> shift
+        };
+        match (self.first, ip) {
+            (IpAddr::V4(first), IpAddr::V4(ip)) => {
+                same(u32::from(first).into(), u32::from(ip).into(), 32)
+            }
+            (IpAddr::V6(first), IpAddr::V6(ip)) => same(first.into(), ip.into(), 128),
+            _ => false,
+        }
+    }
+}
+
+/// Which addresses a name may lead to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    reach: Reach,
+    /// And these, wherever they are.
+    also: Vec<Network>,
+    /// One address beyond them refuses the name, instead of being left out.
+    is_strict: bool,
+}
+
+impl Bounds {
+    pub(crate) const fn within(reach: Reach) -> Self {
+        Self {
+            reach,
+            also: Vec::new(),
+            is_strict: false,
+        }
+    }
+
+    /// What agents may reach: what everybody reaches, and what an operator opened.
+    pub(crate) const fn global_and(also: Vec<Network>) -> Self {
+        Self {
+            reach: Reach::Global,
+            also,
+            is_strict: true,
+        }
+    }
+
+    /// Those of the addresses of one name that may be connected to.
+    pub(crate) fn kept(&self, mut addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
+        let found = addresses.len();
+        addresses.retain(|address| {
+            let ip = address.ip();
+            self.reach.covers(ip) || self.also.iter().any(|network| network.holds(ip))
+        });
+        if self.is_strict && addresses.len() < found {
+            addresses.clear();
+        }
+        addresses
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Reach, of};
+    use std::net::SocketAddr;
+
+    use super::{Bounds, Network, Reach, of};
+
+    fn addresses(all: &[&str]) -> Vec<SocketAddr> {
+        let with_port = |ip: &&str| SocketAddr::new(ip.parse().unwrap(), 443);
+        all.iter().map(with_port).collect()
+    }
+
+    #[test]
+    fn one_inner_address_among_several_refuses_the_name() {
+        let both = addresses(&["1.1.1.1", "10.0.0.1"]);
+        let strict = Bounds::global_and(Vec::new());
+        assert!(strict.kept(both.clone()).is_empty());
+        assert_eq!(strict.kept(addresses(&["1.1.1.1"])).len(), 1);
+        assert_eq!(
+            Bounds::within(Reach::Public).kept(both.clone()),
+            addresses(&["1.1.1.1"])
+        );
+        let opened = |text| Bounds::global_and(vec![Network::read(text).unwrap()]);
+        assert_eq!(opened("10.0.0.0/8").kept(both).len(), 2);
+        assert!(
+            opened("10.0.0.0/31")
+                .kept(addresses(&["10.0.0.2"]))
+                .is_empty()
+        );
+        assert!(
+            opened("10.0.0.0/8")
+                .kept(addresses(&["::ffff:10.0.0.1"]))
+                .is_empty()
+        );
+        assert_eq!(opened("::/0").kept(addresses(&["fd00::1"])).len(), 1);
+        for bad in ["10.0.0.0", "10.0.0.0/33", "::/129", "x/8", "10.0.0.0/-1"] {
+            assert!(Network::read(bad).is_none(), "{bad}");
+        }
+    }
 
     #[test]
     fn every_spelling_of_an_inner_address_is_known() {
         for (reach, addresses) in [
             (
+                Reach::Global,
+                &["1.1.1.1", "8.8.8.8", "2606:4700::1111", "172.32.0.1"][..],
+            ),
+            (
                 Reach::Public,
                 &[
-                    "1.1.1.1",
-                    "8.8.8.8",
-                    "2606:4700::1111",
                     "::ffff:1.1.1.1",
+                    "::1.1.1.1",
                     "64:ff9b::101:101",
                     "2002:101:101::",
-                    "172.32.0.1",
-                ][..],
+                ],
             ),
             (
                 Reach::Private,
@@ -105,6 +219,9 @@ mod tests {
                     "ff02::1",
                     "2001:db8::1",
                     "2001::1",
+                    "2001:2::1",
+                    "2001:1ff::1",
+                    "3fff::1",
                     "::ffff:10.0.0.1",
                     "64:ff9b::a00:1",
                     "64:ff9b:1::1",

@@ -293,6 +293,11 @@ const FENCES: &[Fence] = &[
         owners: &["storage"],
     },
     Fence {
+        package: "html-to-markdown-rs",
+        features: &[],
+        owners: &["worker"],
+    },
+    Fence {
         package: "globset",
         features: &[],
         owners: &["storage"],
