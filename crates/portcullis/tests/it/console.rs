@@ -28,12 +28,11 @@ impl Page {
     /// The value of a hidden field.
     fn hidden(&self, name: &str) -> String {
         let begins = format!("name=\"{name}\" value=\"");
-        let at = self
+        let (_, rest) = self
             .body
-            .find(&begins)
+            .split_once(&begins)
             .unwrap_or_else(|| panic!("no field {name} in {}", self.body));
-        let rest = &self.body[at + begins.len()..];
-        rest[..rest.find('"').unwrap()].to_owned()
+        rest.split('"').next().unwrap().to_owned()
     }
 
     #[track_caller]
