@@ -5,7 +5,7 @@
 //! file only adds servers that nobody else has. Nothing here reads a file or trusts one: whoever hands in the company's text has verified
 //! its signature.
 //!
-//! **Invariant: nothing below a lock comes from another file than the company's.** Tests `a_locked_path_is_the_companys_alone`,
+//! **Invariant: nothing below a lock comes from another file than the company's.** Tests `what_is_forbidden_is_blocked_wherever_it_stands`,
 //! `ten_thousand_merges_equal_a_plain_model`.
 
 use std::{

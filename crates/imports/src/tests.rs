@@ -6,8 +6,8 @@ use super::*;
 
 fn around() -> Surroundings {
     Surroundings {
-        home: PathBuf::from("/home/ada"),
-        project: Some(PathBuf::from("/home/ada/project")),
+        home: PathBuf::from("/srv/ada"),
+        project: Some(PathBuf::from("/srv/ada/project")),
         ..Surroundings::default()
     }
 }
@@ -159,8 +159,8 @@ fn variables_are_named_and_directories_filled_in() {
         ("opencode", "{env:KEY}", "env:KEY"),
         ("opencode", "{file:~/k}", "(a file's content)"),
         ("vscode", "${input:key}", "(asked for)"),
-        ("vscode", "${workspaceFolder}/x", "/home/ada/project/x"),
-        ("cursor", "${userHome}/x", "/home/ada/x"),
+        ("vscode", "${workspaceFolder}/x", "/srv/ada/project/x"),
+        ("cursor", "${userHome}/x", "/srv/ada/x"),
         ("cursor", "a ${env:KEY}", "a ${env:KEY} !"),
         ("zed", "${KEY}", "${KEY}"),
         ("claude-desktop", "$KEY", "$KEY"),

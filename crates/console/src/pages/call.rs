@@ -56,7 +56,7 @@ pub fn call(story: &Story<'_>) -> Page {
             @if let Some(us) = end.and_then(|end| end.server_us) { ", of which the server took " (time::took(us)) }
         }
         @if let Some(end) = end.filter(|end| !end.violation.is_empty() || !end.detail.is_empty()) {
-            p.why { "At " strong { (marked(&end.stage)) } ": " (marked(&end.violation)) " " (marked(&end.detail)) }
+            p.why { "At " strong { (marked(&end.stage)) } ": " (marked(&end.violation)) ". " (marked(&end.detail)) }
         }
         @if let Some(fix) = fix {
             p.fix { strong { "What would have allowed it: " } (marked(fix)) }
@@ -184,9 +184,9 @@ fn arguments(story: &Story<'_>, any: &LogRecord) -> Markup {
             _ => { p.muted { "The text is not kept or not shown to this credential." } },
         }
         p.muted {
-            "Digest " code { (marked(&any.args)) }
-            @if let Some(bytes) = any.args_bytes { ", " (bytes) " bytes" }
-            ". Of a result only the digest is kept"
+            @if !any.args.is_empty() { "Digest " code { (marked(&any.args)) } ", " }
+            @if let Some(bytes) = any.args_bytes { (bytes) " bytes. " }
+            "Of a result only the digest is kept"
             @if let Some(end) = story.records.iter().find(|record| !record.result.is_empty()) {
                 ": " code { (marked(&end.result)) } @if let Some(bytes) = end.result_bytes { ", " (bytes) " bytes" }
             }

@@ -207,7 +207,7 @@ fn bars(hour: &api::Records, now_ms: u64) -> Markup {
         @if most == 0 {
             p.muted { "No calls yet. " a href="/start" { "Connect a client and make the first one." } }
         } @else {
-            svg.bars role="img" aria-label=(format!("{all} calls in the last hour, at most {most} in a minute")) viewBox="0 0 300 64" {
+            svg.bars role="img" aria-label=(format!("{all} calls in the last hour, at most {most} in a minute")) viewBox="0 0 300 64" preserveAspectRatio="xMinYMid meet" {
                 @for (at, [permitted, refused, other]) in minutes.iter().enumerate() {
                     @let x = at * 5;
                     @let (good, bad, warn) = (scale(*permitted), scale(*refused), scale(*other));
