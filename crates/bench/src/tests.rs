@@ -136,8 +136,9 @@ fn every_decision_comes_out_as_it_should() {
         ]
     );
     assert_eq!(
-        whats[6..10],
+        whats[6..11],
         [
+            "weigh-10k",
             "injection-1k",
             "digest-1m",
             "secrets-10k",

@@ -134,7 +134,7 @@ const APPROVE_CALL_EXAMPLES: &str = "\
 Examples:
   portcullis approvals approve d64asf                         this call, once
   portcullis approvals approve d64asf k2x9                    two that wait
-  portcullis approvals approve d64asf --for conversation      this tool with these targets, as long as the conversation lasts
+  portcullis approvals approve d64asf --for conversation      these targets, in this conversation
   portcullis approvals revoke d64asf                          not any longer";
 
 /// How long a yes holds.

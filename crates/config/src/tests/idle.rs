@@ -59,6 +59,7 @@ const CARRIED_BY: &[(&str, &str)] = &[
     ("store_password", "password"),
     ("on_unavailable", "posture"),
     ("tool_timeout", "budget"),
+    ("engine", "engines"),
 ];
 
 /// Every key with an effect, with the path to it. What stands below an idle key is idle too.
