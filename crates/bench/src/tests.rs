@@ -152,7 +152,7 @@ fn every_decision_comes_out_as_it_should() {
         .flat_map(|text| long(text.name()))
         .chain(long("prose-plain"))
         .collect();
-    assert_eq!(whats[10..], texts);
+    assert_eq!(whats[11..], texts);
     assert!(
         costs.iter().all(|cost| cost.microseconds.len() == 2
             && cost.microseconds.iter().all(|each| *each >= 0.0))
