@@ -248,7 +248,10 @@ mod tests {
                         );
                     }
                     Family::Web if is_text => {
-                        assert!(is_url(&plain) || is_content(&plain), "{}", field.name);
+                        // Where a page is kept is judged as a call of `fs.write`; how it is read leads nowhere.
+                        let is_judged_apart = plain == "saveto" || plain == "as";
+                        let is_known = is_url(&plain) || is_content(&plain);
+                        assert!(is_known || is_judged_apart, "{}", field.name);
                     }
                     Family::Command => {
                         // What a command reads counts by its looks.

@@ -128,6 +128,9 @@ async fn several_calls_are_shown_and_answered_together() {
     let yard = Yard::open("").await;
     let token = yard.influenced("alice").await;
     let client = agent(&yard, &token).await;
+    // What the first of them returns raises no label that the second was asked at.
+    let said = client.call("bank__say", json!({"text": "hello"})).await;
+    assert!(!said.unwrap().is_error);
     let asking = [
         pay(&client, "eve@evil.net", "one"),
         pay(&client, "mallory@evil.net", "two"),
