@@ -55,7 +55,9 @@ struct Good {
 /// The whole configuration of a home.
 pub fn load(home: &Home) -> Result<(Raw, Resolved), LoadError> {
     let raw = read(home)?;
-    let resolved = raw.resolve_in(&config::environment()).map_err(LoadError::Invalid)?;
+    let resolved = raw
+        .resolve_in(&config::environment())
+        .map_err(LoadError::Invalid)?;
     Ok((raw, resolved))
 }
 
