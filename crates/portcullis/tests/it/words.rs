@@ -57,7 +57,7 @@ async fn await_listed(gate: &Gate, shifty: &Shifty, before: usize) {
 
 /// Lets the gate read the server's lists anew and waits until they are in force. `probe` may see them.
 async fn relist(pair: &Pair, probe: &Client) {
-    let marker = format!("note://{}", pair.sec.count("resources/list"));
+    let marker = format!("marker://{}", pair.sec.count("resources/list"));
     pair.sec.change(|shown| {
         shown
             .resources
