@@ -8,6 +8,7 @@ fn every_path_leads_somewhere_or_nowhere() {
     let demo = || ServerId::parse("demo").unwrap();
     assert_eq!(route("/mcp"), Route::Mcp(None));
     assert_eq!(route("/u/demo/mcp"), Route::Mcp(Some(demo())));
+    assert_eq!(route("/"), Route::Welcome);
     assert_eq!(route("/healthz"), Route::Healthy);
     assert_eq!(route("/readyz"), Route::Ready);
     assert_eq!(
@@ -39,7 +40,6 @@ fn every_path_leads_somewhere_or_nowhere() {
         assert_eq!(route(&path), admin(operation, name), "{path}");
     }
     for nowhere in [
-        "/",
         "",
         "/mcp/",
         "//mcp",

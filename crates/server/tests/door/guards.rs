@@ -116,7 +116,10 @@ async fn paths_and_methods() {
             .status,
         200
     );
-    assert_eq!(yard.request("GET", "/").send().await.status, 404);
+    assert_eq!(yard.request("GET", "/nothing").send().await.status, 404);
+    let welcome = yard.request("GET", "/").with("Authorization", "").send();
+    assert_eq!(welcome.await.status, 200, "it says where the console is");
+    assert_eq!(yard.request("POST", "/").send().await.status, 405);
     let discovery = yard
         .request("GET", "/.well-known/oauth-protected-resource")
         .with("Authorization", "")
