@@ -6,11 +6,11 @@ use clap::Args;
 
 pub const IMPORT_EXAMPLES: &str = "\
 Examples:
-  portcullis import                        what could be taken over; changes nothing
-  portcullis import claude-code --dry-run  the same for one
-  portcullis import claude-code            its servers, switched off; its file stays
-  portcullis import --all --take-over      and the gate takes their place there
-  portcullis import --undo 3               back to the byte";
+  portcullis import                           what could be taken over; changes nothing
+  portcullis import claude-code --dry-run     the same for one
+  portcullis import claude-code               its servers, switched off; its file stays
+  portcullis import --all --take-over         and the gate takes their place there
+  portcullis import --undo 3                  back to the byte";
 
 #[derive(Debug, Args)]
 pub struct Import {
